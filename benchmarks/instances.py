@@ -21,7 +21,6 @@ from marginbn import (
     NaiveBayesClassifier,
     StructureProblem,
     Variable,
-    drop_dominated,
     enumerate_candidates,
     linear_problem,
     margin_problem,
@@ -30,6 +29,7 @@ from marginbn.classifiers.validation import read_training_rows
 from marginbn.data.encode import encode_training
 from marginbn.data.labelled import missing_cost
 from marginbn.datasets import load_dataset, load_folder_dataset
+from marginbn.problem.problem import drop_dominated
 from marginbn.problem.scores import SCORES
 
 

@@ -106,21 +106,24 @@ def measure(key: str) -> dict[str, Any]:
     """One measurement, in this process."""
     warnings.simplefilter("ignore")
     shape = next(s for s in (*time_limits(), *memory_limits()) if s.key == key)
-    from marginbn import MaxMarginBNClassifier
+    from marginbn import MaxMarginBNClassifier, Search
     from marginbn.solvers.solve import get_solver
 
     get_solver("branch_bound").prepare()  # a compiler is not what is measured
     few = random_rows(40, min(shape.features, 300), 2)
     for rows in ("all", "groups"):  # nor is one for many features, or for groups
         MaxMarginBNClassifier(
-            max_parents=1, time_limit=0.1, rows=rows, column_kinds="categorical"
+            max_parents=1,
+            time_limit=0.1,
+            search=Search(rows=rows),
+            column_kinds="categorical",
         ).fit(*few)
     made = _time(shape) if shape.kind == "time" else _memory(shape)
     return {"key": key, "limit": shape.seconds} | made
 
 
 def _time(shape: Limited) -> dict[str, Any]:
-    from marginbn import MaxMarginBNClassifier, TracePoint
+    from marginbn import MaxMarginBNClassifier, Search, TracePoint
 
     X, y = random_rows(shape.rows, shape.features, shape.classes)
     seen: list[tuple[float, TracePoint]] = []
@@ -128,7 +131,7 @@ def _time(shape: Limited) -> dict[str, Any]:
         max_parents=shape.parents,
         time_limit=shape.seconds,
         column_kinds="categorical",
-        callback=lambda point: seen.append((time.perf_counter(), point)),
+        search=Search(callback=lambda point: seen.append((time.perf_counter(), point))),
     )
     begin, used = time.perf_counter(), time.process_time()
     classifier.fit(X, y)
@@ -149,7 +152,7 @@ def _time(shape: Limited) -> dict[str, Any]:
 
 
 def _memory(shape: Limited) -> dict[str, Any]:
-    from marginbn import MaxMarginBNClassifier, ProblemTooLargeError
+    from marginbn import MaxMarginBNClassifier, ProblemTooLargeError, Search
 
     X, y = random_rows(shape.rows, shape.features, shape.classes)
     resource.setrlimit(resource.RLIMIT_AS, (NET, NET))
@@ -158,7 +161,7 @@ def _memory(shape: Limited) -> dict[str, Any]:
     classifier = MaxMarginBNClassifier(
         max_parents=shape.parents,
         time_limit=shape.seconds,
-        memory_limit=MEMORY_LIMIT,
+        search=Search(memory_limit=MEMORY_LIMIT),
         column_kinds="categorical",
     )
     refusal, gap = None, None

@@ -79,7 +79,7 @@ def measure(key: str) -> dict[str, Any]:
     if classifier is None:
         get_solver("branch_bound").prepare()
         few = np.random.default_rng(0).integers(0, 2, (40, 5))
-        settings = {"column_kinds": "categorical", "rows": "groups"}
+        settings = {"column_kinds": "categorical", "search": marginbn.Search(rows="groups")}
         marginbn.MaxMarginBNClassifier(**settings).fit(few[:, 1:], few[:, 0])  # kernels of groups
         classifier = marginbn.MaxMarginBNClassifier(time_limit=SEARCH)
     else:
@@ -93,7 +93,7 @@ def measure(key: str) -> dict[str, Any]:
         "processor": time.process_time() - processor,
         "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
         "gap": result.gap if name == "SM" else None,
-        "nodes": result.nodes,
+        "nodes": 0 if result is None else result.nodes,
     }
 
 

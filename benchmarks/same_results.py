@@ -26,6 +26,7 @@ from marginbn import (
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
+    Search,
     StructureProblem,
     TANClassifier,
     Variable,
@@ -112,14 +113,15 @@ def solve_all() -> dict[str, dict[str, Any]]:
 
 def classifiers() -> Iterator[tuple[str, Any]]:
     """The paper's classifiers by name; searches end with a proof and never by a clock."""
-    proved: dict[str, Any] = {"time_limit": None, "gap_tolerance": 1e-9, "missing": "drop"}
+    search = Search(gap_tolerance=1e-9, inner_time_limit=None)
+    proved: dict[str, Any] = {"time_limit": None, "search": search, "missing": "drop"}
     yield "naive", NaiveBayesClassifier(missing="drop")
     yield "tan", TANClassifier(missing="drop")
     yield "mdl", GenerativeBNClassifier(score="mdl", max_parents=2, **proved)
     for margin in ("multiclass", "binary"):
         yield f"margin-{margin}", MaxMarginBNClassifier(margin=margin, max_parents=2, **proved)
     grid: dict[str, Any] = {"gammas": [1.0, 3.0], "max_parents": (1, 2), "random_state": 0}
-    yield "margin-cv", MaxMarginBNClassifierCV(**grid, inner_time_limit=None, **proved)
+    yield "margin-cv", MaxMarginBNClassifierCV(**grid, **proved)
 
 
 def predict_all() -> dict[str, list[list[float]]]:

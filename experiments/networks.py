@@ -1,7 +1,7 @@
 """The Bayesian networks among the methods.
 
 They get the table as it is: numeric features are discretised by the estimators, from the rows
-that each fit sees. Those of the paper use its data preparation, the others their defaults.
+that each fit sees, and no column is left out.
 """
 
 from __future__ import annotations
@@ -15,17 +15,10 @@ import numpy as np
 import marginbn
 from experiments.fitted import Fitted, best_setting, describe_search, require_finished, short
 from experiments.protocol import Task
-from marginbn import GenerativeBNClassifier, MaxMarginBNClassifierCV
+from marginbn import GenerativeBNClassifier, MaxMarginBNClassifierCV, Search
 
-PAPER: dict[str, Any] = {
-    "missing": "drop",
-    "identifiers": "use",
-    "max_states": None,
-}
-"""The paper's data preparation: rows with missing values left out, every column used as it is."""
-
-PROVED: dict[str, Any] = {"gap_tolerance": 1e-6}
-"""Searches of the paper's tables go on to a proof of optimality, as far as time allows."""
+PAPER: dict[str, Any] = {"missing": "drop"}
+"""The paper's data preparation leaves out rows with missing values."""
 
 PARENTS = (1, 2)
 DEEP_FEATURES = 15
@@ -48,6 +41,7 @@ class Network:
         known = classifier.get_params()
         if "random_state" in known:
             classifier.set_params(random_state=task.seed)
+        classifier.set_params(column_kinds=dict(task.train.kinds))
         if known.get("time_limit") is not None:  # a search, whose limit is that of final searches
             classifier.set_params(time_limit=task.settings.final_limit)
         return as_fitted(classifier.fit(task.train, task.labels))
@@ -60,7 +54,7 @@ def as_fitted(
     validation: list[dict[str, Any]] | None = None,
 ) -> Fitted:
     require_finished(classifier)
-    search = describe_search(classifier) if hasattr(classifier, "result_") else {}
+    search = {} if classifier.result_ is None else describe_search(classifier)
     return Fitted(
         np.asarray(classifier.classes_).astype(str),
         classifier.predict_proba,
@@ -75,7 +69,11 @@ def mdl(task: Task) -> Fitted:
 
     def make(limit: float, max_parents: int) -> GenerativeBNClassifier:
         return GenerativeBNClassifier(
-            score="mdl", max_parents=max_parents, time_limit=limit, **PROVED, **PAPER
+            score="mdl",
+            max_parents=max_parents,
+            column_kinds=dict(task.train.kinds),
+            time_limit=limit,
+            **PAPER,
         )
 
     return _validated_network(make, PARENTS, task)
@@ -90,8 +88,8 @@ def bdeu(task: Task) -> Fitted:
             score="bdeu",
             max_parents=max_parents,
             required_arcs=arcs,
+            column_kinds=dict(task.train.kinds),
             time_limit=limit,
-            **PROVED,
             **PAPER,
         )
 
@@ -133,11 +131,10 @@ def max_margin(margin: str) -> Callable[[Task], Fitted]:
             gammas=settings.gammas,
             max_parents=PARENTS,
             cv=task.inner,
-            inner_time_limit=settings.inner_limit,
-            time_limit=settings.final_limit,
-            total_time_limit=None,
+            search=Search(inner_time_limit=settings.inner_limit, time_limit=settings.final_limit),
+            time_limit=None,
             random_state=task.seed,
-            **PROVED,
+            column_kinds=dict(task.train.kinds),
             **PAPER,
         ).fit(task.train, task.labels)
         chosen = {"gamma": classifier.gamma_, "max_parents": classifier.max_parents_}

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from experiments.fitted import Fitted, describe_search
-from experiments.networks import PAPER, PARENTS, PROVED
+from experiments.networks import PAPER, PARENTS
 from experiments.protocol import Task
-from marginbn import MaxMarginBNClassifier
+from marginbn import MaxMarginBNClassifier, Search
 from marginbn.exceptions import InputError
 from marginbn.files import write_text
 
@@ -69,9 +69,9 @@ def _search(
         max_parents=max(PARENTS),
         time_limit=limit,
         n_jobs=n_jobs,
-        checkpoint=checkpoint,
+        search=Search(checkpoint=checkpoint),
         random_state=task.seed,
-        **PROVED,
+        column_kinds=dict(task.train.kinds),
         **PAPER,
     ).fit(task.train, task.labels)
     search: dict[str, Any] = describe_search(classifier, trace=True)

@@ -62,9 +62,7 @@ def warm_up() -> None:
     labels = rng.integers(0, 3, 40)
     features = (labels[:, None] + rng.integers(0, 2, (40, 4))).astype(str)
     for margin in ("multiclass", "binary"):  # two workers: one would do without machine code here
-        MaxMarginBNClassifier(margin=margin, time_limit=None, gap_tolerance=1e-6, n_jobs=2).fit(
-            features, labels
-        )
+        MaxMarginBNClassifier(margin=margin, time_limit=None, n_jobs=2).fit(features, labels)
 
 
 def make_unit_task(unit: Unit, data: Data, settings: Settings, scratch: Path | None = None) -> Task:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.guard import FindingError
+from marginbn import Search
 from marginbn.classifiers import (
     BaseBNClassifier,
     GenerativeBNClassifier,
@@ -47,7 +48,6 @@ _SETTINGS: dict[str, tuple[Any, ...]] = {
     "smoothing": (1.0, 0.5, 1e-6, 1e6, 1e-300, 1e300, 0, -1, math.nan, math.inf, "1", None,
                   True, "auto"),
     "missing": ("drop", "state", "error", "x", None, 3),
-    "unseen": ("missing", "error", "x", None),
     "column_kinds": ("auto", "numeric", "categorical", {0: "categorical"}, {"x0": "numeric"},
                      {99: "auto"}, {0: "x"}, 3, None, ["auto"]),
     "max_parents": (1, 2, 0, 3, -1, 2.0, "2", None, True, 10**9),
@@ -56,7 +56,8 @@ _SETTINGS: dict[str, tuple[Any, ...]] = {
     "score": ("mdl", "bic", "aic", "bdeu", "k2", "loglik", "x", None, 3),
     "class_restricted": (True, False, None, "x"),
     "equivalent_sample_size": (1.0, 1e-6, 1e9, 0, -1, math.nan, "1", None),
-    "gap_tolerance": (1e-6, 0.5, 0.0, -1, math.nan, "1", None),
+    "search": (None, Search(gap_tolerance=0.5), Search(gap_tolerance=-1), Search(solver="x"),
+               Search(gap_tolerance=math.nan), Search(memory_limit="x"), "auto", 3),
     "random_state": (0, None, 2**40, -1, "x", 1.5),
     "required_arcs": (None, [("x0", "x1")], [(0, 1)], [("x0",)], "ab", 3, [("class", "x0")],
                       [(1, 0), (2, 0), (3, 0)], [(1, 1)], [(1, 2), (2, 1)]),
@@ -126,8 +127,9 @@ def _use(estimator: BaseBNClassifier, X: Any) -> None:
     assert not np.isnan(probabilities).any()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-9)
     assert len(estimator.predict(X)) == len(probabilities)
-    assert not np.isnan([estimator.objective_, estimator.bound_]).any()
-    assert estimator.bound_ >= estimator.objective_
+    if estimator.result_ is not None:
+        assert not np.isnan([estimator.objective_, estimator.bound_]).any()
+        assert estimator.bound_ >= estimator.objective_
 
 
 def _estimator(script: Script) -> BaseBNClassifier:

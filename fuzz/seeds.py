@@ -18,6 +18,7 @@ import numpy as np
 
 from fuzz.proofs import certificate_seeds, checkpoint_seeds
 from fuzz.targets import Target
+from marginbn import Search
 from marginbn.classifiers import (
     BaseBNClassifier,
     GenerativeBNClassifier,
@@ -181,7 +182,7 @@ def _models() -> Iterator[bytes]:
     classifiers: tuple[BaseBNClassifier, ...] = (
         NaiveBayesClassifier(missing="state"),
         TANClassifier(missing="state", column_kinds={1: "numeric"}),
-        GenerativeBNClassifier(missing="state", solver="dp", score="bdeu"),
+        GenerativeBNClassifier(missing="state", search=Search(solver="dp"), score="bdeu"),
         MaxMarginBNClassifierCV(missing="state", gammas=[0.5], max_parents=(1,), cv=2),
         MaxMarginBNClassifierCV(missing="state", gammas=[2.0], max_parents=(1,)),
     )

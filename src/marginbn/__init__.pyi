@@ -50,7 +50,6 @@ from .problem.encoded import EncodedData, Variable
 from .problem.problem import (
     ProblemSize,
     StructureProblem,
-    drop_dominated,
     estimate_size,
     linear_problem,
     margin_problem,
@@ -62,6 +61,7 @@ from .report.learned import describe
 from .report.page import HTMLReport, make_report, write_report
 from .scoring.local_scores import local_scores
 from .solvers import (
+    Search,
     SolveResult,
     Status,
     TracePoint,
@@ -98,6 +98,7 @@ __all__ = [
     "OptimalityWarning",
     "ProblemSize",
     "ProblemTooLargeError",
+    "Search",
     "SolveResult",
     "SolverError",
     "Statement",
@@ -112,7 +113,6 @@ __all__ = [
     "as_table",
     "available_solvers",
     "describe",
-    "drop_dominated",
     "enumerate_candidates",
     "estimate_size",
     "export_model",

@@ -18,6 +18,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class MarginBNError(Exception):
     """Base class of every error that marginbn raises on purpose.
@@ -147,3 +150,11 @@ class CertificateWarning(UserWarning):
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("error", CertificateWarning)  # here it would be an error
     """
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's code that led here: the first frame outside this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("marginbn"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

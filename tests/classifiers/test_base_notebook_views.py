@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, inspect_data
+from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, Search, inspect_data
 from marginbn.network.wording import percent
 from nasty import nasty_classifier
 
@@ -19,7 +19,9 @@ def table() -> tuple[pd.DataFrame, pd.Series]:
 
 def test_a_classifier_shows_its_network_and_both_halves() -> None:
     """How the search ended with its gap, and that this says nothing about new rows."""
-    fitted = MaxMarginBNClassifier(max_parents=1, solver="branch_bound").fit(*table())
+    fitted = MaxMarginBNClassifier(max_parents=1, search=Search(solver="branch_bound")).fit(
+        *table()
+    )
     html = fitted._repr_html_()
     picture = html[html.index("<figure") :]
     assert picture == fitted._repr_mimebundle_()["text/html"][-len(picture) :]
@@ -32,7 +34,11 @@ def test_a_classifier_shows_its_network_and_both_halves() -> None:
 
 def test_a_result_shows_its_numbers() -> None:
     """Status, objective, bound and gap as they are."""
-    result = MaxMarginBNClassifier(max_parents=1, solver="branch_bound").fit(*table()).result_
+    result = (
+        MaxMarginBNClassifier(max_parents=1, search=Search(solver="branch_bound"))
+        .fit(*table())
+        .result_
+    )
     html = result._repr_html_()
     assert "<td>optimal</td>" in html
     assert html.count(f"{result.objective:.6g}") == 2  # the bound is the same

@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
 from marginbn.classifiers.evaluation import cross_validate
+from marginbn.data.preparation import TableSettings
 from marginbn.data.table import as_table
 
 RNG = np.random.default_rng(0)
@@ -37,7 +38,11 @@ def test_logistic_regression_by_hand() -> None:
     expected = LogisticRegression(max_iter=300).fit(X, LABELS).predict_proba(X)
     found = LogisticBaseline().fit(TABLE, LABELS).predict_proba(TABLE)
     np.testing.assert_allclose(found, expected, atol=1e-4)
-    weighted = LogisticBaseline(class_weight={"1": 3}).fit(TABLE, LABELS).predict_proba(TABLE)
+    weighted = (
+        LogisticBaseline(TableSettings(class_weight={"1": 3}))
+        .fit(TABLE, LABELS)
+        .predict_proba(TABLE)
+    )
     own = LogisticRegression(max_iter=300, class_weight={1: 3}).fit(X, LABELS).predict_proba(X)
     np.testing.assert_allclose(weighted, own, atol=1e-4)
 
@@ -62,7 +67,9 @@ def test_baselines_can_be_cross_validated() -> None:
 
 def test_a_fold_with_a_single_class() -> None:
     """Its class is certain; the other classes of the data get nothing."""
-    alone = LogisticBaseline(class_weight={"1": 3}).fit(TABLE, np.ones(90, dtype=int))
+    alone = LogisticBaseline(TableSettings(class_weight={"1": 3})).fit(
+        TABLE, np.ones(90, dtype=int)
+    )
     assert alone.classes_.tolist() == [1]
     assert alone.predict_proba(TABLE).tolist() == [[1.0]] * 90
     labels = np.array([0] * 89 + [1])  # the one is held out by one of the folds

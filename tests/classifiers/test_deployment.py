@@ -22,6 +22,7 @@ from marginbn import (
 )
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.deployment import DEPLOYMENTS, deployable
+from marginbn.data import preparation
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning
 from marginbn.export.sql import to_sql
@@ -76,13 +77,21 @@ def _fit(clf: BaseBNClassifier, data: tuple[Any, Any]) -> tuple[BaseBNClassifier
         return clf.fit(*data), data[0]
 
 
+def _fit_with_few_states(
+    clf: BaseBNClassifier, data: tuple[Any, Any]
+) -> tuple[BaseBNClassifier, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(preparation, "MAX_STATES", 2)
+        return _fit(clf, data)
+
+
 MAKERS: dict[str, Callable[[], tuple[BaseBNClassifier, Any]]] = {
     "iris, naive": lambda: _fit(NaiveBayesClassifier(), bundled("iris")),
     "wine, tree": lambda: _fit(TANClassifier(), bundled("wine")),
     "digits, naive": lambda: _fit(NaiveBayesClassifier(), bundled("led-7")),
     "shop, a state for missing": lambda: _fit(TANClassifier(missing="state"), shop(400)),
-    "shop, rare categories merged": lambda: _fit(
-        NaiveBayesClassifier(missing="state", max_states=2), shop(400)
+    "shop, rare categories merged": lambda: _fit_with_few_states(
+        NaiveBayesClassifier(missing="state"), shop(400)
     ),
 }
 
@@ -205,21 +214,12 @@ def test_missing_and_unseen_values(kind: type, way: str, tmp_path: Path) -> None
     assert answered.all() == (kind is NaiveBayesClassifier)
 
 
-def test_unseen_categories_may_be_an_error(tmp_path: Path) -> None:
-    """With unseen='error' they have no answer, as predict has none."""
-    clf = NaiveBayesClassifier(unseen="error").fit([["a"], ["b"]], ["x", "y"])
-    rows = pandas.DataFrame({"x0": ["c", None, "b"]})
-    found = by_sqlite(clf, rows, tmp_path)
-    assert np.isnan(found[0]).all()
-    np.testing.assert_allclose(found[1:], clf.predict_proba([[None], ["b"]]), atol=TOLERANCE)
-
-
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_definition_by_numpy(name: str) -> None:
     """Sums of table entries are the posterior; only differences to the first class are kept."""
     clf, frame = made(name)
     model = deployable(clf)
-    codes = clf._encode(frame)
+    codes = clf.encode(frame)
     for i, feature in enumerate(model.features):
         codes[codes[:, i] < 0, i] = feature.n_codes - 1
     np.testing.assert_allclose(model.probabilities(codes), clf.predict_proba(frame), atol=1e-12)

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.stats import binomtest
 
-from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier
+from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, Search, TANClassifier
+from marginbn.classifiers.base import Fitted
 from marginbn.classifiers.evaluation import (
     FoldScore,
     FoldScores,
@@ -33,9 +34,9 @@ from marginbn.classifiers.evaluation import (
 )
 from marginbn.data.labelled import stratified_folds, stratified_holdout
 from marginbn.data.table import Table, as_table
+from marginbn.data.training import TrainingRows
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
-from marginbn.problem.encoded import EncodedData
-from marginbn.solvers.result import SolveResult, Status, TracePoint
+from marginbn.solvers.result import Status, TracePoint
 
 unit = st.floats(0, 1)
 
@@ -203,13 +204,15 @@ def test_workers_leave_ctrl_c_to_their_parent() -> None:
     assert len(cross_validate(make, table, labels, 2, n_jobs=2).folds) == 2
 
 
-class StoppedClassifier(NaiveBayesClassifier):
-    """Naive Bayes that claims to have stopped with a gap."""
+class StoppedClassifier(TANClassifier):
+    """A tree that claims to have stopped with a gap."""
 
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
+    def _learn(self, rows: TrainingRows) -> Fitted:
         warnings.warn("out of time", OptimalityWarning, stacklevel=2)
-        result = super()._learn_structure(data)
-        return replace(result, bound=result.objective + 1, status=Status.TIME_LIMIT)
+        fitted = super()._learn(rows)
+        assert fitted.result is not None
+        bound = fitted.result.objective + 1
+        return replace(fitted, result=replace(fitted.result, bound=bound, status=Status.TIME_LIMIT))
 
 
 def test_open_searches_are_told_once() -> None:
@@ -242,7 +245,7 @@ def test_an_interrupt_is_not_averaged_over() -> None:
         return True
 
     def make() -> MaxMarginBNClassifier:
-        return MaxMarginBNClassifier(solver="highs", callback=stop)
+        return MaxMarginBNClassifier(search=Search(solver="highs", callback=stop))
 
     with pytest.raises(KeyboardInterrupt):
         cross_validate(make, table, labels, 3)

@@ -21,7 +21,6 @@ from marginbn import (
     InputError,
     OptimalityWarning,
     describe,
-    drop_dominated,
     enumerate_candidates,
     linear_problem,
     load_model,
@@ -32,6 +31,7 @@ from marginbn import (
 from marginbn.data.encode import learn_plain_codings
 from marginbn.data.table import as_table
 from marginbn.problem.encoded import EncodedData
+from marginbn.problem.problem import drop_dominated
 from marginbn.problem.scores import get_local_score
 from marginbn.report.learned import summarise
 from marginbn.scoring import climbing

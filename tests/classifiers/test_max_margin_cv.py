@@ -15,8 +15,9 @@ from marginbn import (
     InputError,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
+    Search,
 )
-from marginbn.classifiers.choosing import SCORINGS
+from marginbn.classifiers.max_margin_cv import SCORINGS
 from marginbn.solvers.solve import solve_structure
 
 GAMMAS = (0.5, 1.0, 2.0)
@@ -34,7 +35,7 @@ def classifier(**changes: Any) -> MaxMarginBNClassifierCV:
         "gammas": GAMMAS,
         "max_parents": (1, 2),
         "cv": 3,
-        "inner_time_limit": None,
+        "search": Search(inner_time_limit=None),
         "time_limit": None,
     }
     return MaxMarginBNClassifierCV(**settings | changes)
@@ -139,8 +140,8 @@ def test_the_only_row_of_a_class_is_never_held_out() -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in ("base", "budget", "max_margin_cv"):
-        monkeypatch.setattr(f"marginbn.classifiers.{module}.monotonic", made)
+    for module in ("classifiers.base", "classifiers.budget", "data.training"):
+        monkeypatch.setattr(f"marginbn.{module}.monotonic", made)
     return made
 
 
@@ -156,8 +157,10 @@ def test_the_whole_fit_keeps_the_total_limit(clock: Clock, monkeypatch: pytest.M
 
     for module in ("max_margin_cv", "search"):
         monkeypatch.setattr(f"marginbn.classifiers.{module}.solve_structure", solve)
-    monkeypatch.setattr("marginbn.classifiers.choosing.choose", lambda *_: 0)  # the least gamma
-    classifier(gammas=(1.0, 2.0, 4.0), total_time_limit=60.0).fit(X, y)
+    monkeypatch.setattr(
+        "marginbn.classifiers.max_margin_cv.choose", lambda *_: 0
+    )  # the least gamma
+    classifier(gammas=(1.0, 2.0, 4.0), time_limit=60.0).fit(X, y)
     assert len(limits) == 3 * 2 * 3 + 2 + 1
     assert sum(limits[:18]) == pytest.approx(30)
     assert sum(limits[18:-1]) == pytest.approx(15)
@@ -168,7 +171,9 @@ def test_ctrl_c_on_the_path_leads_to_the_final_solve(monkeypatch: pytest.MonkeyP
     """One gamma above the chosen one is solved, the next is interrupted, the final one is not."""
     X, y = rows()
     calls = []
-    monkeypatch.setattr("marginbn.classifiers.choosing.choose", lambda *_: 0)  # the least gamma
+    monkeypatch.setattr(
+        "marginbn.classifiers.max_margin_cv.choose", lambda *_: 0
+    )  # the least gamma
 
     def interrupt(*args: Any, **options: Any) -> Any:
         calls.append(args)
@@ -179,7 +184,7 @@ def test_ctrl_c_on_the_path_leads_to_the_final_solve(monkeypatch: pytest.MonkeyP
         return solve_structure(*args, **options)
 
     monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", interrupt)
-    clf = classifier(gammas=(1.0, 2.0, 4.0), gap_tolerance=1e-6).fit(X, y)
+    clf = classifier(gammas=(1.0, 2.0, 4.0)).fit(X, y)
     assert len(calls) == 3 * 2 * 3 + 2
     assert clf.status_ == "optimal"
 
@@ -194,7 +199,7 @@ def test_one_class_alone() -> None:
     ("changes", "words"),
     [
         ({"scoring": "accurate"}, "scoring must be one of"),
-        ({"total_time_limit": 0}, "total_time_limit must be a positive number"),
+        ({"time_limit": 0}, "time_limit must be a positive number"),
     ],
 )
 def test_wrong_arguments_are_refused(changes: dict[str, Any], words: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from marginbn import MaxMarginBNClassifierCV
+from marginbn import MaxMarginBNClassifierCV, Search
 from marginbn.classifiers.max_margin_cv import FoldPath, complete_folds
 from marginbn.exceptions import OptimalityWarning
 from marginbn.interrupts import Requests
@@ -81,7 +81,7 @@ def test_a_solve_that_is_interrupted_ends_the_validation(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", interrupt)
     clf = MaxMarginBNClassifierCV(
-        gammas=[0.5, 2.0], max_parents=(1, 2), cv=3, solver="branch_bound"
+        gammas=[0.5, 2.0], max_parents=(1, 2), cv=3, search=Search(solver="branch_bound")
     )
     with pytest.warns(OptimalityWarning, match="chosen by 1 of 3 folds"):
         clf.fit(X, y)
@@ -109,10 +109,12 @@ def test_a_listener_stays_in_its_process() -> None:
         with lock:  # which no other process can have
             heard.append(point)
 
-    clf = MaxMarginBNClassifierCV(gammas=[0.5], max_parents=(1,), cv=2, n_jobs=2, callback=listen)
+    clf = MaxMarginBNClassifierCV(
+        gammas=[0.5], max_parents=(1,), cv=2, n_jobs=2, search=Search(callback=listen)
+    )
     assert clf.fit(X, y).status_ == "optimal"
     assert heard
-    assert clf.callback is listen
+    assert clf.search.callback is listen
 
 
 @pytest.mark.parametrize(("done", "kept"), [(3, True), (1, False)])

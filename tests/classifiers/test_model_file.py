@@ -21,6 +21,7 @@ from marginbn import (
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
+    Search,
     TANClassifier,
     __version__,
 )
@@ -34,18 +35,25 @@ Edit = Callable[[dict[str, Any]], object]
 
 CLASSIFIERS: list[BaseBNClassifier] = [
     NaiveBayesClassifier(),
-    TANClassifier(smoothing=0.5, unseen="error"),
+    TANClassifier(smoothing=0.5),
     GenerativeBNClassifier(
-        score="bdeu", solver="dp", time_limit=None, required_arcs=[("class", "number")]
+        score="bdeu",
+        search=Search(solver="dp"),
+        time_limit=None,
+        required_arcs=[("class", "number")],
     ),
     MaxMarginBNClassifier(
-        solver="highs",
+        search=Search(solver="highs"),
         max_parents=1,
         random_state=3,
         column_kinds={2: "categorical", "real": "numeric"},
     ),
-    MaxMarginBNClassifierCV(solver="highs", gammas=[0.5, 2.0], max_parents=(0, 1), cv=2),
-    MaxMarginBNClassifierCV(solver="highs", gammas=np.array([0.5, 2.0]), max_parents=(1,), cv=2),
+    MaxMarginBNClassifierCV(
+        search=Search(solver="highs"), gammas=[0.5, 2.0], max_parents=(0, 1), cv=2
+    ),
+    MaxMarginBNClassifierCV(
+        search=Search(solver="highs"), gammas=np.array([0.5, 2.0]), max_parents=(1,), cv=2
+    ),
 ]
 
 
@@ -79,9 +87,9 @@ def fitted(classifier: BaseBNClassifier, missing: str = "state") -> BaseBNClassi
 
 
 def tiny(path: Path) -> BaseBNClassifier:
-    """Naive Bayes on four rows, saved."""
+    """A tree on four rows, saved."""
     X = [["red", "s"], ["red", "m"], ["blue", "m"], ["blue", "l"]]
-    classifier = NaiveBayesClassifier().fit(X, ["a", "a", "b", "b"])
+    classifier = TANClassifier().fit(X, ["a", "a", "b", "b"])
     save_model(classifier, path)
     return classifier
 
@@ -91,7 +99,7 @@ def test_a_tiny_file_reads_as_documented(tmp_path: Path) -> None:
     classifier = tiny(tmp_path / "m.json")
     data = json.loads((tmp_path / "m.json").read_text(encoding="utf-8"))
     assert (data["format"], data["version"], data["package"]) == ("marginbn-model", 1, __version__)
-    assert data["estimator"] == "NaiveBayesClassifier"
+    assert data["estimator"] == "TANClassifier"
     assert data["classes"] == {"dtype": "str", "labels": ["a", "b"]}
     assert data["coding"][0] == {
         "name": "x0",
@@ -105,7 +113,7 @@ def test_a_tiny_file_reads_as_documented(tmp_path: Path) -> None:
     assert data["validation"] is None
     assert data["result"]["status"] == "optimal"
     assert data["result"]["objective"] == classifier.objective_
-    assert data["network"]["parents"] == [[], [0], [0]]
+    assert data["network"]["parents"] == [[], [0], [0, 1]]
 
 
 @pytest.mark.parametrize("missing", ["state", "drop"])
@@ -127,14 +135,14 @@ def test_the_loaded_classifier_is_the_saved_one(
     assert loaded.coding_ == saved.coding_
     for name in ("objective_", "bound_", "gap_", "status_", "trace_", "structure_", "n_dropped_"):
         assert getattr(loaded, name) == getattr(saved, name), name
-    for field in fields(saved.result_):
+    assert (loaded.result_ is None) == (saved.result_ is None)
+    for field in fields(saved.result_) if saved.result_ is not None else ():
         ours, theirs = (getattr(c.result_, field.name) for c in (loaded, saved))
         assert np.array_equal(ours, theirs) if field.name == "selection" else ours == theirs
     assert (loaded.feature_names_in_ == saved.feature_names_in_).all()
     assert loaded.n_features_in_ == saved.n_features_in_
     fitted_names = {name for name in vars(saved) if name.endswith("_")}
-    told = {"provenance_"}  # by the file
-    assert {name for name in vars(loaded) if name.endswith("_")} == fitted_names | told
+    assert {name for name in vars(loaded) if name.endswith("_")} == fitted_names
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
@@ -144,6 +152,8 @@ def test_parameters_survive_with_their_types(classifier: BaseBNClassifier, tmp_p
     save_model(saved, tmp_path / "m.json")
     loaded = load_model(tmp_path / "m.json")
     for name, value in saved.get_params().items():
+        if name == "search":  # of one fit on one machine
+            continue
         back = loaded.get_params()[name]
         if isinstance(value, np.ndarray):
             assert back == value.tolist()
@@ -151,7 +161,7 @@ def test_parameters_survive_with_their_types(classifier: BaseBNClassifier, tmp_p
             assert (back, type(back)) == (value, type(value)), name
     table = mixed_table()
     again = clone(loaded).fit(table, mixed_labels(table))
-    assert again.objective_ == pytest.approx(saved.objective_)
+    assert again.structure_ == saved.structure_
 
 
 def test_the_choice_by_validation_survives(tmp_path: Path) -> None:
@@ -199,12 +209,11 @@ def test_what_is_not_plain_is_left_out_with_a_warning(tmp_path: Path) -> None:
     """A splitter and a RandomState cannot be JSON; the callback goes without a word."""
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     classifier = MaxMarginBNClassifierCV(
-        solver="highs",
+        search=Search(solver="highs", callback=lambda _: None),
         gammas=[1.0],
         max_parents=(1,),
         cv=KFold(2, shuffle=True, random_state=0),
         random_state=np.random.RandomState(0),
-        callback=lambda _: None,
     ).fit(X, y)
     with pytest.warns(UserWarning, match="is not saved") as caught:
         save_model(classifier, tmp_path / "m.json")
@@ -259,7 +268,7 @@ HOSTILE: list[tuple[Edit, str]] = [
     (setter("params", "__class__", value="x"), "has no parameters"),
     (setter("params", "smoothing", value=-1), r"\$\.params: smoothing must be"),
     (setter("params", "smoothing", value={"float": "nan"}), r"\$\.params: smoothing must be"),
-    (setter("params", "unseen", value={"eval": "1"}), r"\$\.params\.unseen: must be marked"),
+    (setter("params", "missing", value={"eval": "1"}), r"\$\.params\.missing: must be marked"),
     (setter("classes", "dtype", value="object"), r"\$\.classes: dtype must be one of"),
     (setter("classes", "dtype", value="int64"), r"\$\.classes: labels must be of the type int64"),
     (setter("classes", "labels", value=["a"]), "must have 2 entries"),

@@ -14,6 +14,7 @@ from marginbn import (
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
+    Search,
     make_report,
 )
 from marginbn.classifiers.progress import StepProgress
@@ -49,14 +50,14 @@ def iris() -> tuple[np.ndarray, np.ndarray]:
     return load_iris(return_X_y=True)
 
 
-SMALL = {"gammas": [1.0, 2.0], "max_parents": [1], "solver": "branch_bound", "cv": 3}
+SMALL = {"gammas": [1.0, 2.0], "max_parents": [1], "cv": 3}
 
 
 def test_a_validation_is_told_step_by_step(
     iris: tuple[np.ndarray, np.ndarray], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A line per fold with the count and the time left; silence without verbose."""
-    MaxMarginBNClassifierCV(**SMALL, verbose=1).fit(*iris)
+    MaxMarginBNClassifierCV(**SMALL, search=Search(verbose=1)).fit(*iris)
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("validation")]
     assert len(told) == 3
     for k, line in enumerate(told, start=1):
@@ -71,7 +72,7 @@ def test_workers_do_not_swallow_the_lines(
     iris: tuple[np.ndarray, np.ndarray], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With processes of their own the folds are told by the parent."""
-    MaxMarginBNClassifierCV(**SMALL, verbose=1, n_jobs=2).fit(*iris)
+    MaxMarginBNClassifierCV(**SMALL, search=Search(verbose=1), n_jobs=2).fit(*iris)
     assert capsys.readouterr().err.count("best score") == 3
 
 
@@ -80,7 +81,7 @@ def test_a_notebook_has_bars(
 ) -> None:
     """One for the validation, one for the last search, each full in the end."""
     assert in_notebook()
-    MaxMarginBNClassifierCV(**SMALL, verbose=1).fit(*iris)
+    MaxMarginBNClassifierCV(**SMALL, search=Search(verbose=1)).fit(*iris)
     validation, search = notebook.pieces
     assert "width:0.0%" in validation[0]
     assert "3 of 3" in validation[-1]
@@ -92,7 +93,9 @@ def test_a_notebook_has_bars(
 
 def test_a_search_shows_its_gap(iris: tuple[np.ndarray, np.ndarray], notebook: Notebook) -> None:
     """The same words as the result, at the end."""
-    fitted = MaxMarginBNClassifier(max_parents=1, solver="branch_bound", verbose=1).fit(*iris)
+    fitted = MaxMarginBNClassifier(
+        max_parents=1, search=Search(solver="branch_bound", verbose=1)
+    ).fit(*iris)
     (bar,) = notebook.pieces
     assert f"objective {fitted.objective_:.4f}" in bar[-1]
     assert f"gap {percent(fitted.gap_)}" in bar[-1]

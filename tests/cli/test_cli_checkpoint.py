@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from test_cli import launch, one_line_error, run
 
-from marginbn import MaxMarginBNClassifier, ProblemTooLargeError
+from marginbn import MaxMarginBNClassifier, ProblemTooLargeError, Search
 from marginbn.datasets import load_dataset
 from marginbn.solvers.checkpoint import read_frame
 
@@ -83,8 +83,8 @@ def test_size_tells_what_the_limit_must_be() -> None:
     least = json.loads(run("problem", "size", "corral", "--json").stdout)["least_bytes"]
     rows = load_dataset("corral").train
     X, y = rows.drop("class"), rows.column("class").values
-    MaxMarginBNClassifier(memory_limit=least).fit(X, y)
+    MaxMarginBNClassifier(search=Search(memory_limit=least)).fit(X, y)
     with pytest.raises(ProblemTooLargeError, match="needs at least"):
-        MaxMarginBNClassifier(memory_limit=least - 1).fit(X, y)
+        MaxMarginBNClassifier(search=Search(memory_limit=least - 1)).fit(X, y)
     text = " ".join(run("problem", "size", "corral").stdout.split())
     assert "memory for a search at the least" in text

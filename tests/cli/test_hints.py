@@ -20,7 +20,7 @@ OPTIONS = {name for c in ("fit", "learn") for p in COMMANDS[c].params for name i
     [
         ("use missing='drop' or 'state'", "use --missing drop or state"),
         ("(missing='drop'); missing='state' keeps", "(--missing drop); --missing state keeps"),
-        ("merged (max_states=50)", None),
+        ("merged (most_states=50)", None),
         (
             "time_limit=10 is short; a larger time_limit",
             "--time-limit 10 is short; a larger --time-limit",
@@ -32,8 +32,8 @@ OPTIONS = {name for c in ("fit", "learn") for p in COMMANDS[c].params for name i
         ),
         ("column_kinds={'paid on': 'date'} makes", "--kind 'paid on=date' makes"),
         ("max_parents=3, n_jobs=2", "--max-parents 3, --jobs 2"),
-        ("a missing value, identifiers and smoothing", None),
-        ("unknown column 'max_states'; did you mean 'time_limit'?", None),
+        ("a missing value and smoothing", None),
+        ("unknown column 'max_parents'; did you mean 'time_limit'?", None),
         ("'missing='drop'", None),
         ("my_time_limit, time_limits, x.time_limit, time_limit.csv", None),
     ],

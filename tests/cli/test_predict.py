@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from marginbn import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
-from marginbn.data import source, text_files
+from marginbn.data import preparation, source, text_files
 from marginbn.data.table import read_table
 from marginbn.exceptions import DataWarning
 
@@ -194,7 +194,8 @@ def test_raw_tables_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     path, model = tmp_path / "raw.csv", tmp_path / "raw.json"
     path.write_text("\n".join(["id,day,word,kind", *lines]) + "\n")
     rows = read_table(path)
-    classifier = NaiveBayesClassifier(column_kinds={"day": "date"}, max_states=4)
+    monkeypatch.setattr(preparation, "MAX_STATES", 4)
+    classifier = NaiveBayesClassifier(column_kinds={"day": "date"})
     with pytest.warns(DataWarning):
         classifier.fit(rows.drop("kind"), rows.column("kind"))
     assert "id" in classifier.preparation_.left_out

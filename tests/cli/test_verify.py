@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from marginbn import DataWarning, GenerativeBNClassifier, MaxMarginBNClassifier, save_model
-from marginbn.cli import app, options, verify
+from marginbn import GenerativeBNClassifier, save_model
+from marginbn.cli import app, verify
 from marginbn.cli.data import encode_rows, load_rows
 from marginbn.cli.options import TableOptions
-from marginbn.data import preparation
+from marginbn.data.preparation import TableSettings
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import margin_problem
@@ -77,7 +77,6 @@ def proof(table: Path, tmp_path: Path) -> Path:
 def test_the_tolerance_is_the_solvers() -> None:
     """It is written down twice, so that --help need not import the solvers."""
     assert verify.PROOF_TOLERANCE == PROOF_TOLERANCE
-    assert options.MAX_STATES == preparation.MAX_STATES
 
 
 def test_the_statement_is_printed(table: Path, proof: Path) -> None:
@@ -219,23 +218,11 @@ def test_the_table_is_made_as_fit_made_it(made: list[object], table: Path, tmp_p
     assert ("REFUTED" if made else "VERIFIED, gap") in text
 
 
-def test_a_classifier_of_python_merges_other_states(table: Path, tmp_path: Path) -> None:
-    """What `fit` has no option for is said to verify all the same."""
-    for rare in ("rare", "rarer"):
-        table.write_text(table.read_text().replace("1,1,y", f"{rare},1,y", 2))
-    path = tmp_path / "c.cert"
-    rows = load_rows(TableOptions(str(table), "y"))
-    with pytest.warns(DataWarning, match="rare categories"):
-        MaxMarginBNClassifier(max_states=2, certificate=path)._fit_table(rows)
-    assert run("verify", path, "--data", table, "--max-states", 2)[0] == 0
-    assert run("verify", path, "--data", table)[0] == 1
-
-
 def generative(table: Path, **settings: Any) -> GenerativeBNClassifier:
     """A classifier with a score that `fit` has no option for."""
     rows = load_rows(TableOptions(str(table), "y"))
     classifier = GenerativeBNClassifier(score="bdeu", **settings)
-    classifier._fit_table(rows)
+    classifier.fit_rows(rows)
     return classifier
 
 
@@ -256,7 +243,8 @@ def test_the_plain_problem_has_no_reservations(table: Path, proof: Path) -> None
 
 def encoded(table: Path, *drop: str) -> EncodedData:
     """The rows of the table as ``fit`` would encode them."""
-    return encode_rows(load_rows(TableOptions(str(table), "y", None, list(drop))), "drop")
+    rows = load_rows(TableOptions(str(table), "y", None, list(drop)))
+    return encode_rows(rows, TableSettings(missing="drop"))
 
 
 def one_structure() -> CandidateSets:

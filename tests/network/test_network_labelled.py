@@ -16,6 +16,7 @@ from marginbn import (
     load_model,
     save_model,
 )
+from marginbn.data import preparation
 
 ROWS = 60
 AGE = np.arange(ROWS) + 0.5
@@ -162,13 +163,14 @@ def parents(network, i):
     return network.structure.parents[i]
 
 
-def test_dates_in_evidence_are_taken_apart() -> None:
+def test_dates_in_evidence_are_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """As their columns were."""
     rows = [
         [f"2024-{1 + i % 12:02}-11", f"s{i % 40 if i % 2 else 0}", f"${17 * i + 1000:,}.50"]
         for i in range(120)
     ]
-    classifier = NaiveBayesClassifier(column_kinds={0: "date"}, max_states=5)
+    monkeypatch.setattr(preparation, "MAX_STATES", 5)
+    classifier = NaiveBayesClassifier(column_kinds={0: "date"})
     with pytest.warns(UserWarning, match="texts read as numbers|rare categories"):
         classifier.fit(rows, [i // 60 for i in range(120)])
     network = classifier.network_

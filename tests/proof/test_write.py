@@ -519,11 +519,13 @@ TEN = (
 def test_ten_data_sets_are_certified(name: str, tmp_path: Path) -> None:
     """Soft margin with p = 0.9 and two parents, proved, written and verified."""
     from marginbn.cli.data import encode_rows, labelled_rows
+    from marginbn.data.preparation import TableSettings
 
     dataset = load_folder_dataset(name, data_folder())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        data: EncodedData = encode_rows(labelled_rows(dataset.train, dataset.target), "drop")
+        rows = labelled_rows(dataset.train, dataset.target)
+        data: EncodedData = encode_rows(rows, TableSettings(missing="drop"))
     candidates = enumerate_candidates(data.n_variables, 2, constant=data.constant)
     problem = margin_problem(data, candidates, gamma=math.log(9))
     result = solve_structure(problem, certificate=tmp_path / "c")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier
+from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, Search
 from marginbn.data.encode import Coding
 from marginbn.report.comparison import read_rows
 from marginbn.report.effects import (
@@ -31,7 +31,7 @@ def iris() -> tuple[pd.DataFrame, pd.Series]:
 def test_effects_are_differences_of_log_odds(iris: tuple[pd.DataFrame, pd.Series]) -> None:
     """One feature known, all others missing: what predict_proba says of that."""
     X, y = iris
-    fitted = MaxMarginBNClassifier(max_parents=1, solver="branch_bound").fit(X, y)
+    fitted = MaxMarginBNClassifier(max_parents=1, search=Search(solver="branch_bound")).fit(X, y)
     effects = measure_effects(fitted)
     assert effects is not None
     network = fitted.network_

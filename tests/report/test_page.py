@@ -25,6 +25,7 @@ from marginbn import (
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
+    Search,
     TANClassifier,
     inspect_data,
     make_report,
@@ -113,7 +114,7 @@ def iris() -> tuple[pd.DataFrame, pd.Series]:
 
 @pytest.fixture(scope="module")
 def margin(iris: tuple[pd.DataFrame, pd.Series]) -> MaxMarginBNClassifier:
-    return MaxMarginBNClassifier(max_parents=1, solver="branch_bound").fit(*iris)
+    return MaxMarginBNClassifier(max_parents=1, search=Search(solver="branch_bound")).fit(*iris)
 
 
 def test_a_page_has_all_sections_and_the_verdict(
@@ -177,8 +178,10 @@ def test_an_open_search_says_within(margin: MaxMarginBNClassifier, tmp_path: Pat
     [
         NaiveBayesClassifier(),
         TANClassifier(),
-        GenerativeBNClassifier(class_restricted=False, max_parents=3, solver="dp"),
-        MaxMarginBNClassifierCV(gammas=[1.0], max_parents=[1], solver="branch_bound", cv=2),
+        GenerativeBNClassifier(class_restricted=False, max_parents=3, search=Search(solver="dp")),
+        MaxMarginBNClassifierCV(
+            gammas=[1.0], max_parents=[1], search=Search(solver="branch_bound"), cv=2
+        ),
     ],
     ids=lambda c: type(c).__name__,
 )
@@ -369,13 +372,19 @@ def test_the_method_is_repeated_with_its_settings(iris: tuple[pd.DataFrame, pd.S
     X, y = iris
     arcs = [("target", "petal width (cm)")]
     fitted = MaxMarginBNClassifier(
-        max_parents=1, required_arcs=arcs, time_limit=None, gamma=1.5, solver="branch_bound"
+        max_parents=1,
+        required_arcs=arcs,
+        time_limit=None,
+        gamma=1.5,
+        search=Search(solver="branch_bound"),
     ).fit(X, y)
     again = unfitted(fitted, 7.0)
     assert again.get_params()["required_arcs"] == [(0, 4)]
     assert (again.time_limit, again.gamma) == (7.0, 1.5)
     assert unfitted(fitted.set_params(time_limit=3.0), 7.0).time_limit == 3.0
-    chosen = MaxMarginBNClassifierCV(gammas=[1.0], max_parents=[1], solver="branch_bound", cv=2)
+    chosen = MaxMarginBNClassifierCV(
+        gammas=[1.0], max_parents=[1], search=Search(solver="branch_bound"), cv=2
+    )
     repeated = unfitted(chosen.fit(X, y), 7.0)
     assert type(repeated) is MaxMarginBNClassifier
     assert (repeated.gamma, repeated.max_parents) == (1.0, 1)
@@ -461,7 +470,7 @@ def test_a_bad_classifier_is_called_bad(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.integers(6, size=(60, 4)).astype(str)
     y = np.where(rng.random(60) < 0.8, "usual", "rare")
-    fitted = MaxMarginBNClassifier(max_parents=1, solver="branch_bound").fit(X, y)
+    fitted = MaxMarginBNClassifier(max_parents=1, search=Search(solver="branch_bound")).fit(X, y)
     page = Page(make_report(fitted, X, y, n_folds=5).html)
     assert "half bad" in [a.get("class") for _, a in page.seen]
     assert "no better than always naming the most frequent class" in page.text

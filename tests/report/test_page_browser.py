@@ -10,7 +10,13 @@ import pytest
 from sklearn.datasets import load_iris
 
 from browser import CLOSE, DESKTOP, PHONE, Browser, assert_shows, launch_browser, posteriors_of
-from marginbn import BayesianNetwork, GenerativeBNClassifier, NaiveBayesClassifier, write_report
+from marginbn import (
+    BayesianNetwork,
+    GenerativeBNClassifier,
+    NaiveBayesClassifier,
+    Search,
+    write_report,
+)
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.report.contents import class_information, order_by_information
 from nasty import nasty_classifier
@@ -29,7 +35,7 @@ def iris_page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BaseBNCla
     X, y = load_iris(return_X_y=True, as_frame=True)
     names = load_iris().target_names
     fitted = GenerativeBNClassifier(
-        class_restricted=False, max_parents=3, score="loglik", solver="dp"
+        class_restricted=False, max_parents=3, score="loglik", search=Search(solver="dp")
     ).fit(X, names[y])
     path = tmp_path_factory.mktemp("pages") / "iris.html"
     write_report(fitted, path, X, names[y], n_folds=2, title="Iris")

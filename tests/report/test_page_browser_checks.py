@@ -13,7 +13,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from browser import DESKTOP, PHONE, Browser, assert_displayed, launch_browser
-from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, TANClassifier, make_report
+from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, Search, TANClassifier, make_report
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.report.effects import measure_effects
 from page_checks import (
@@ -67,7 +67,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Bas
     """A small model with everything, 57 features, 26 classes."""
     folder, made = tmp_path_factory.mktemp("pages"), {}
     for name, (X, y), classifier in (
-        ("small", iris(), MaxMarginBNClassifier(max_parents=1, solver="branch_bound")),
+        (
+            "small",
+            iris(),
+            MaxMarginBNClassifier(max_parents=1, search=Search(solver="branch_bound")),
+        ),
         ("wide", wide_table(), TANClassifier(missing="state")),
         ("classes", many_classes(), NaiveBayesClassifier()),
     ):

@@ -15,6 +15,7 @@ from marginbn import (
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
+    Search,
     TANClassifier,
 )
 from marginbn.classifiers import BaseBNClassifier
@@ -45,7 +46,7 @@ def on_iris(classifier: BaseBNClassifier) -> BaseBNClassifier:
 @pytest.fixture(scope="module")
 def margin() -> BaseBNClassifier:
     """The classifier of the paper on iris."""
-    return on_iris(MaxMarginBNClassifier(solver="branch_bound", max_parents=1))
+    return on_iris(MaxMarginBNClassifier(search=Search(solver="branch_bound"), max_parents=1))
 
 
 def stopped(classifier: BaseBNClassifier, status: Status, bound: float) -> BaseBNClassifier:
@@ -73,14 +74,22 @@ def test_the_verdict_is_one_sentence(margin: BaseBNClassifier) -> None:
     [
         (NaiveBayesClassifier(), "Naive Bayes: the structure is fixed", "log likelihood"),
         (TANClassifier(), "Optimal, proven: no tree", "log likelihood"),
-        (GenerativeBNClassifier(solver="dp"), "Optimal, proven: no allowed", "MDL score"),
         (
-            MaxMarginBNClassifier(margin="binary", gamma=math.log(4), solver="highs"),
+            GenerativeBNClassifier(search=Search(solver="dp")),
+            "Optimal, proven: no allowed",
+            "MDL score",
+        ),
+        (
+            MaxMarginBNClassifier(
+                margin="binary", gamma=math.log(4), search=Search(solver="highs")
+            ),
             "Optimal, proven: no allowed structure has a higher binary soft margin",
             "binary soft margin, gamma = 1.386 (p = 0.8)",
         ),
         (
-            MaxMarginBNClassifierCV(gammas=[math.log(9)], max_parents=(1,), cv=2, solver="highs"),
+            MaxMarginBNClassifierCV(
+                gammas=[math.log(9)], max_parents=(1,), cv=2, search=Search(solver="highs")
+            ),
             "Optimal, proven: no allowed",
             "soft margin, gamma = 2.197 (p = 0.9)",
         ),

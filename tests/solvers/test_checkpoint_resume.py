@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from branch_bound_cases import best_by_enumeration, random_problem
-from marginbn import MaxMarginBNClassifier, load_model, save_model
+from marginbn import MaxMarginBNClassifier, Search, load_model, save_model
 from marginbn.exceptions import CheckpointWarning, InputError, OptimalityWarning
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
@@ -385,16 +385,18 @@ def test_a_classifier_goes_on_and_its_file_is_not_part_of_the_model(tmp_path: Pa
         return len(heard) > 3 or heard.append(point) is not None
 
     heard: list[TracePoint] = []
-    first = MaxMarginBNClassifier(gamma=1.0, checkpoint=path, callback=stop)
+    first = MaxMarginBNClassifier(gamma=1.0, search=Search(checkpoint=path, callback=stop))
     with pytest.warns(OptimalityWarning):
         first.fit(X, y)
-    second = MaxMarginBNClassifier(gamma=1.0, checkpoint=path, gap_tolerance=1e-6).fit(X, y)
+    second = MaxMarginBNClassifier(
+        gamma=1.0, search=Search(checkpoint=path, gap_tolerance=1e-6)
+    ).fit(X, y)
     assert second.status_ == "optimal"
     assert second.bound_ <= first.bound_
     assert second.objective_ >= first.objective_
     save_model(second, tmp_path / "model.json")
     assert load_model(tmp_path / "model.json").checkpoint is None
     with pytest.raises(InputError, match="another problem"):
-        MaxMarginBNClassifier(gamma=2.0, checkpoint=path).fit(X, y)
+        MaxMarginBNClassifier(gamma=2.0, search=Search(checkpoint=path)).fit(X, y)
     with pytest.raises(InputError, match="checkpoint must be a path or None"):
-        MaxMarginBNClassifier(checkpoint=3).fit(X, y)
+        MaxMarginBNClassifier(search=Search(checkpoint=3)).fit(X, y)

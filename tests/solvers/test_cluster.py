@@ -19,6 +19,7 @@ from marginbn import (
     InputError,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
+    Search,
     StructureProblem,
     Variable,
     enumerate_candidates,
@@ -331,7 +332,7 @@ def test_classifiers_search_on_a_cluster(client: Any) -> None:
     data = problem_of().margins.data  # type: ignore[union-attr]
     X, y = data.codes[:, 1:], data.codes[:, 0]
     settings = {"gap_tolerance": 1e-6, "column_kinds": "categorical"}
-    found = MaxMarginBNClassifier(dask=client, **settings).fit(X, y)
+    found = MaxMarginBNClassifier(search=Search(dask=client), **settings).fit(X, y)
     usual = MaxMarginBNClassifier(**settings).fit(X, y)
     assert found.objective_ == pytest.approx(usual.objective_, rel=1e-6)
 
@@ -344,10 +345,10 @@ def test_validation_on_a_cluster(client: Any) -> None:
         "gammas": (0.5, 1.0),
         "max_parents": (1, 2),
         "cv": 2,
-        "total_time_limit": None,
+        "time_limit": None,
         "column_kinds": "categorical",
     }
-    found = MaxMarginBNClassifierCV(dask=client, **settings).fit(X, y)
+    found = MaxMarginBNClassifierCV(search=Search(dask=client), **settings).fit(X, y)
     usual = MaxMarginBNClassifierCV(**settings).fit(X, y)
     for name, values in usual.cv_results_.items():
         np.testing.assert_array_equal(found.cv_results_[name], values, err_msg=name)

@@ -20,9 +20,7 @@ from marginbn.classifiers.max_margin_cv import PAPER_PROBABILITIES
 from marginbn.classifiers.model_file import _ESTIMATORS
 from marginbn.cli import fit, learn, model, options, problems
 from marginbn.cli.running import command
-from marginbn.data.encode import UnseenPolicy
 from marginbn.data.labelled import MissingPolicy
-from marginbn.data.preparation import Identifiers
 from marginbn.export import formats
 from marginbn.problem.candidates import ClassArcs
 from marginbn.problem.margins import MarginKind
@@ -39,8 +37,6 @@ NAMES = {
     "margin": get_args(MarginKind),
     "class_arcs": get_args(ClassArcs),
     "missing": get_args(MissingPolicy),
-    "unseen": get_args(UnseenPolicy),
-    "identifiers": get_args(Identifiers),
     "rows": ROWS,
     "format": tuple(formats.NETWORK_FORMATS),
 }
@@ -123,6 +119,7 @@ def test_classifiers_agree_on_shared_defaults() -> None:
         own = defaults_of(cls)
         if cls is marginbn.MaxMarginBNClassifierCV:
             assert max(own.pop("max_parents")) == seen["max_parents"]
+            assert own.pop("time_limit") > seen["time_limit"]  # for many searches
         for name, value in own.items():
             assert seen.setdefault(name, value) == value, name
 
@@ -137,7 +134,7 @@ def test_the_paper_s_grid_is_written_as_it_is() -> None:
 def test_help_gives_the_defaults_of_the_classifiers(option: str) -> None:
     """``[default: 60]`` in a help text is the classifier's own."""
     default = defaults_of(marginbn.MaxMarginBNClassifier)[option]
-    text = default_in_help(option_help(fit.fit, option))
+    text = default_in_help(option_help(fit.fit, option)).partition(",")[0]
     given: object = text if isinstance(default, str) else float(text)
     assert given == default, f"the help of --{option} in cli/options.py"
 
@@ -145,7 +142,8 @@ def test_help_gives_the_defaults_of_the_classifiers(option: str) -> None:
 @pytest.mark.parametrize("option", ["solver", "time_limit"])
 def test_help_gives_the_defaults_of_the_learner(option: str) -> None:
     """`problem solve` has the same."""
-    default = defaults_of(marginbn.BayesianNetworkLearner)[option]
+    known = defaults_of(marginbn.Search) | defaults_of(marginbn.BayesianNetworkLearner)
+    default = known[option]
     text = default_in_help(option_help(learn.learn, option))
     given: object = text if isinstance(default, str) else float(text)
     assert given == default, f"the help of --{option} in cli/options.py"
@@ -153,6 +151,9 @@ def test_help_gives_the_defaults_of_the_learner(option: str) -> None:
 
 def test_help_gives_the_defaults_that_are_computed() -> None:
     """gamma is log 9 by p = 0.9; one worker is what None stands for."""
+    for called in (fit.fit, learn.learn):
+        text = default_in_help(option_help(called, "gap"))
+        assert float(text) == marginbn.Search().gap_tolerance
     gamma = defaults_of(marginbn.MaxMarginBNClassifier)["gamma"]
     assert gamma == pytest.approx(math.log(9))
     assert default_in_help(option_help(fit.fit, "p")).startswith("0.9,")

@@ -52,7 +52,7 @@ def test_soft_margin(p):
 @pytest.mark.parametrize(("p", "optimum"), [(0.6, 110.0555), (0.9, 524.8756), (0.99, 804.5371)])
 def test_soft_margin_optimum(p, optimum):
     """The optimum of mofn-3-7-10 (300 rows) is proven and has the known value."""
-    classifier = MaxMarginBNClassifier(gamma=gamma(p), gap_tolerance=1e-6)
+    classifier = MaxMarginBNClassifier(gamma=gamma(p))
     accuracy(classifier, "mofn-3-7-10")
     assert classifier.status_ == "optimal"
     assert classifier.objective_ == pytest.approx(optimum, abs=5e-5)

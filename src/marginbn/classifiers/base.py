@@ -1,16 +1,14 @@
-"""What all classifiers share: encoding, parameters, prediction.
+"""What all classifiers share: reading rows, adopting what was learned, prediction.
 
-A subclass answers one question, :meth:`BaseBNClassifier._learn_structure`, and declares the checks
-of its own parameters.
+A subclass answers one question, :meth:`BaseBNClassifier._learn`: what is learned from these rows?
+The answer is a :class:`Fitted`, a value. ``fit`` adopts it, and so does a model file.
 """
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from time import monotonic
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -21,45 +19,34 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import validation
-from marginbn.classifiers.budget import half_used
-from marginbn.data import encode
+from marginbn.classifiers.file_parts import Provenance
 from marginbn.data.encode import (
     EncodedTraining,
+    TableCoding,
     UnseenCategories,
     add_unseen,
-    encode_training,
     tell_tally,
     tell_unseen,
 )
 from marginbn.data.frames import frame_library
-from marginbn.data.guardrails import find_slips
-from marginbn.data.labelled import LabelledTable, MissingPolicy, report_sample
-from marginbn.data.long_table import (
-    check_target,
-    encode_plan,
-    plan_survey,
-    survey,
-)
+from marginbn.data.labelled import LabelledTable, MissingPolicy
 from marginbn.data.new_rows import encode_row, feature_blocks
-from marginbn.data.preparation import (
-    MAX_STATES,
-    Identifiers,
-    Preparation,
-    PreparationSettings,
-    tell,
-)
-from marginbn.data.source import Source, row_pieces
+from marginbn.data.preparation import Preparation, TableSettings
+from marginbn.data.source import row_pieces
 from marginbn.data.table import Table, as_stream
-from marginbn.exceptions import DataWarning, InputError
+from marginbn.data.training import RowsInBlocks, RowsInMemory, TrainingRows, read_source
+from marginbn.exceptions import InputError
 from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent
-from marginbn.problem.encoded import EncodedData, contingency, with_class_column
-from marginbn.problem.scores import log_likelihood
+from marginbn.problem.encoded import with_class_column
 from marginbn.problem.structure import Structure
 from marginbn.proof.checker.verdict import Verdict
-from marginbn.solvers.result import SolveResult, Status, TracePoint
+from marginbn.solvers.result import SolveResult, TracePoint
+
+FIXED = "fixed"
+"""``status_`` where there was only one structure, so that nothing was searched or proved."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +64,57 @@ class Evidence:
     verdict: Verdict | None = None  # of the checker
 
 
-RAW_TABLE_CHECKS: dict[str, validation.Check] = {
-    "identifiers": validation.one_of(*get_args(Identifiers)),
-    "max_states": validation.optional(partial(validation.check_count, least=2)),
-    "class_weight": validation.check_class_weight,
-}
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What a validation chose: the setting, its score, and the scores of all settings.
+
+    ``results`` has one column per measure with one entry per setting, as ``cv_results_``.
+    """
+
+    max_parents: int
+    gamma: float
+    score: float
+    results: dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What was learned from some rows: all that a classifier needs to predict and to be saved.
+
+    Parameters
+    ----------
+    classes
+        Class labels, sorted.
+    coding, preparation
+        States of the feature columns, and what became of the columns of the table.
+    structure, network
+        The graph, and the graph with its tables.
+    result
+        What the search returned; None where there was only one structure.
+    n_samples, n_dropped
+        Rows learned from, and rows left out because of missing values.
+    evidence
+        Why the result is to be believed.
+    fingerprint
+        SHA-256 of the table, where it is known.
+    choice
+        What a validation chose, if there was one.
+    provenance
+        Where it comes from, if it comes from a file.
+    """
+
+    classes: NDArray[Any]
+    coding: TableCoding
+    preparation: Preparation
+    structure: Structure
+    network: BayesianNetwork
+    result: SolveResult | None
+    n_samples: int
+    n_dropped: int
+    evidence: Evidence
+    fingerprint: str | None = None
+    choice: Choice | None = None
+    provenance: Provenance | None = None
 
 
 class BaseBNClassifier(ClassifierMixin, BaseEstimator):
@@ -96,14 +129,15 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         those that are used.
     network_ : BayesianNetwork
         The structure with its parameters: posteriors, sampling, most probable explanation.
-    objective_, bound_, gap_ : float
+    objective_, bound_, gap_ : float or None
         Score of the structure, proven upper bound on the score of any allowed structure, and
-        the relative gap between the two.
+        the relative gap between the two; None where nothing was searched.
     status_ : str
-        How the search ended; ``"optimal"`` means proven.
+        How the search ended; ``"optimal"`` means proven, ``"fixed"`` that there was only one
+        structure.
     trace_ : tuple of TracePoint
         (seconds, objective, bound) over time.
-    result_ : SolveResult
+    result_ : SolveResult or None
         All of the above as the solver returned it.
     feature_names_in_, n_features_in_
         As everywhere in scikit-learn.
@@ -113,13 +147,15 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         Training rows used.
     n_dropped_ : int
         Training rows left out because of missing values.
+    data_fingerprint_ : str
+        SHA-256 of the table that was learned from.
     evidence_ : Evidence
         Whether optimality was proven by this search, is claimed by a model file, or was verified
         with a certificate; and the SHA-256 of data and certificate.
 
     Examples
     --------
-    >>> from marginbn import NaiveBayesClassifier
+    >>> from marginbn import NaiveBayesClassifier, as_table
     >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
     >>> clf = NaiveBayesClassifier().fit(X, y)
     >>> clf.predict([["blue"], [None]]).tolist()
@@ -130,6 +166,25 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     [[-0.511, -0.916]]
     >>> clf.decision_function([[None]]).round(3).tolist()
     [-0.405]
+    >>> codes = clf.encode(clf.prepare([["red"]]))
+    >>> clf.log_joint_of_codes(np.column_stack([[0], codes])).round(3).tolist()
+    [[-0.799, -2.015]]
+    >>> clf.table_settings().missing
+    'auto'
+
+    Rows that are read already, and a fit that is handed on:
+
+    >>> rows = LabelledTable.of(as_table(X), np.array(y))
+    >>> clf.check_parameters()
+    >>> clf.fit_rows(rows).status_
+    'fixed'
+    >>> network = clf.network_
+    >>> again = Fitted(
+    ...     clf.classes_, clf.coding_, clf.preparation_, network.structure, network, None, 3, 0,
+    ...     clf.evidence_,
+    ... )
+    >>> NaiveBayesClassifier().restore(again).n_samples_
+    3
     >>> print(clf.explain(["red"])[0])
     row 0: a (p = 0.7714) against b, odds 3.38 : 1
       x0 = red    +0.8109
@@ -140,42 +195,42 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         "smoothing": validation.check_positive,
         "missing": validation.one_of(*get_args(MissingPolicy)),
-        "unseen": validation.one_of(*get_args(encode.UnseenPolicy)),
-        **RAW_TABLE_CHECKS,
+        "class_weight": validation.check_class_weight,
     }
+    classes_: NDArray[Any]
+    coding_: TableCoding
+    preparation_: Preparation
     network_: BayesianNetwork
+    result_: SolveResult | None
+    trace_: tuple[TracePoint, ...]
+    provenance_: Provenance | None
 
     def __init__(
         self,
         *,
         smoothing: float = 1.0,
-        missing: str = "auto",
-        unseen: str = "missing",
+        missing: MissingPolicy = "auto",
         column_kinds: Any = "auto",
-        identifiers: str = "ignore",
-        max_states: int | None = MAX_STATES,
         class_weight: Any = None,
     ) -> None:
-        self._store(locals())
+        self.smoothing = smoothing
+        self.missing = missing
+        self.column_kinds = column_kinds
+        self.class_weight = class_weight
 
-    def _store(self, parameters: dict[str, Any]) -> None:
-        """Keep the arguments of a constructor, its ``locals()``; they are checked in ``fit``."""
-        given = {k: v for k, v in parameters.items() if k not in ("self", "__class__")}
-        self.__dict__.update(given)
-
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of."""
         parameters = self.get_params(deep=False)
         for name, check in self._CHECKS.items():
-            if name in parameters:
-                check(name, parameters[name])
+            check(name, parameters[name])
+
+    def table_settings(self) -> TableSettings:
+        """How this classifier makes rows to learn from of a raw table."""
+        return TableSettings(self.column_kinds, self.missing, self.class_weight)
 
     @abstractmethod
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
-        """Find the structure; the only thing a subclass must do."""
-
-    def _choose_settings(self, rows: LabelledTable) -> None:
-        """Choose by validation what is left open; most classifiers leave nothing open."""
+    def _learn(self, rows: TrainingRows) -> Fitted:
+        """What is learned from the rows; the only thing a subclass must say."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn codings, structure and parameters.
@@ -196,169 +251,124 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
-        self._count_from(monotonic())
+        self.check_parameters()
+        began, settings = monotonic(), self.table_settings()
         stream = as_stream(X)
-        if stream is not None:
-            return self._fit_stream(stream, y, sample_weight)
-        training = self._encode_training(
-            validation.read_training_rows(self, X, y, sample_weight, kinds=self.column_kinds)
-        )
-        self._finish(training, self._learn_structure(training.data))
-        self.network_ = self.network_.with_frames(frame_library(X))
-        return self
-
-    def _count_from(self, began: float) -> None:
-        """Limits of time count from this moment of :func:`time.monotonic`."""
-        self._began = began
-
-    def _elapsed(self) -> float:
-        """Seconds that the fit has taken so far; 0 where nobody has said when it began."""
-        return monotonic() - self._began if hasattr(self, "_began") else 0.0
-
-    @property
-    def _limit_of_fit(self) -> float | None:
-        """Seconds for the whole fit, if it has a limit."""
-        return None
-
-    def _fit_stream(self, stream: Source, target: Any, sample_weight: Any) -> Self:
-        """Learn from a table in blocks; a short one is read as a whole."""
+        if stream is None:
+            given = validation.read_training_rows(
+                self, X, y, sample_weight, kinds=self.column_kinds
+            )
+            fitted = self._learn(RowsInMemory.of(given, settings, began))
+            network = fitted.network.with_frames(frame_library(X))
+            return self.restore(replace(fitted, network=network))
         if sample_weight is not None:
             raise InputError(
                 "sample_weight must be None for a table that is read in pieces; use class_weight"
             )
-        found = survey(stream, check_target(stream, target), self.column_kinds)
-        if found.is_whole:
-            return self._fit_table(found.drawn)
-        settings = self._preparation_settings()
-        plan = plan_survey(found, settings, self.missing, self.class_weight, stacklevel=4)
-        self._choose(plan.rows, found.n_rows)
-        made = encode_plan(found, plan)
-        tell(made.preparation, settings, stacklevel=4)  # the caller of fit
-        for line in find_slips(found.drawn, made.preparation.used_names):
-            warnings.warn(line, DataWarning, stacklevel=3)
-        report_sample(made.sampled, found.n_rows, stacklevel=3)
-        self.feature_names_in_ = np.array(found.names, dtype=object)
-        self.n_features_in_ = len(found.names)
-        self.data_fingerprint_, self.preparation_ = made.fingerprint, made.preparation
-        self.n_samples_, self.n_dropped_ = made.data.n_samples, made.n_dropped
-        return self._finish(made.training, self._learn_structure(made.data))
+        rows = read_source(stream, y, settings, began)
+        if not isinstance(rows, RowsInBlocks):
+            return self.fit_rows(rows, began)
+        validation.set_feature_names(self, rows.names)
+        return self.restore(self._learn(rows))
 
-    @property
-    def _validates(self) -> bool:
-        """Whether settings are chosen by validation."""
-        return type(self)._choose_settings is not BaseBNClassifier._choose_settings
+    def fit_rows(self, rows: LabelledTable, began: float | None = None) -> Self:
+        """Learn from rows that are read already.
 
-    def _choose(self, rows: LabelledTable, n_rows: int) -> None:
-        """Choose settings by validation, on the sample of a long table."""
-        if rows.n_rows < n_rows and self._validates:
-            warnings.warn(
-                f"what is chosen by validation is chosen on {rows.n_rows} of {n_rows} rows, drawn "
-                "at random with a fixed seed; counts are those of all rows",
-                DataWarning,
-                stacklevel=5,
-            )
-        self._choose_settings(rows)
+        Limits of time count from ``began``, a time of :func:`time.monotonic`, or from now.
+        """
+        self.check_parameters()
+        validation.set_feature_names(self, rows.features.names)
+        began = monotonic() if began is None else began
+        return self.restore(self._learn(RowsInMemory.of(rows, self.table_settings(), began)))
 
-    def _fit_table(self, rows: LabelledTable) -> Self:
-        """Learn from rows that are read already, with parameters that are checked already."""
-        validation.set_feature_names(self, rows.features)
-        training = self._encode_training(rows)
-        return self._finish(training, self._learn_structure(training.data))
-
-    def _encode_training(self, given: LabelledTable) -> EncodedTraining:
-        self.data_fingerprint_ = given.fingerprint()
-        rows = self._prepare(given).without_missing(self.missing, stacklevel=4)  # caller of fit
-        self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
-        rows = rows.reweighted(self.class_weight)
-        self._choose(rows.sampled(), rows.n_rows)
-        is_late = half_used(self._limit_of_fit, self._elapsed)
-        return encode_training(rows, self.missing, is_late)
-
-    def _prepare(self, given: LabelledTable) -> LabelledTable:
-        """Columns left out, rare categories merged, dates taken apart; each is told."""
-        settings = self._preparation_settings()
-        self.preparation_ = settings.learn(given.features)
-        tell(self.preparation_, settings, stacklevel=5)  # the caller of fit
-        for line in find_slips(given, self.preparation_.used_names):
-            warnings.warn(line, DataWarning, stacklevel=5)
-        return replace(given, features=self.preparation_.apply_to_all(given.features))
-
-    def _preparation_settings(self) -> PreparationSettings:
-        return PreparationSettings(self.identifiers, self.max_states, self.column_kinds)
-
-    @property
-    def _preparation(self) -> Preparation:
-        """What became of the columns in training; nothing where nobody says so."""
-        unchanged = Preparation.unchanged({c.name: c.kind for c in self.coding_.columns})
-        return getattr(self, "preparation_", unchanged)
-
-    def _finish(self, training: EncodedTraining, result: SolveResult) -> Self:
-        """Estimate parameters and set the fitted attributes."""
-        for name in ("provenance_", "_began"):  # of earlier fits
-            self.__dict__.pop(name, None)
-        self.classes_, self.coding_ = training.classes, training.coding
-        self.network_ = BayesianNetwork.fit(training.data, result.structure, self.smoothing)
-        self.evidence_ = self._evidence(training.data)
-        return self._set_result(result)
-
-    def _set_result(self, result: SolveResult) -> Self:
-        self.result_, self.structure_ = result, result.structure
-        self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap
-        self.status_, self.trace_ = str(result.status), result.trace
+    def restore(self, fitted: Fitted) -> Self:
+        """Become the classifier that was fitted; what an earlier fit left behind is replaced."""
+        self.classes_, self.coding_ = fitted.classes, fitted.coding
+        self.preparation_, self.network_ = fitted.preparation, fitted.network
+        self.structure_, self.result_ = fitted.structure, fitted.result
+        self.n_samples_, self.n_dropped_ = fitted.n_samples, fitted.n_dropped
+        self.evidence_, self.provenance_ = fitted.evidence, fitted.provenance
+        self.data_fingerprint_ = fitted.fingerprint
+        result = fitted.result
+        self.status_ = FIXED if result is None else str(result.status)
+        self.objective_ = None if result is None else result.objective
+        self.bound_ = None if result is None else result.bound
+        self.gap_ = None if result is None else result.gap
+        self.trace_ = () if result is None else result.trace
         return self
 
-    def _evidence(self, data: EncodedData) -> Evidence:
-        """What a later reader can compare with."""
-        return Evidence(total_weight=float(data.total_weight))
+    def _count(
+        self,
+        rows: TrainingRows,
+        training: EncodedTraining,
+        structure: Structure,
+        result: SolveResult | None = None,
+    ) -> Fitted:
+        """The structure with the tables that are counted in the rows."""
+        data = training.data
+        return Fitted(
+            training.classes,
+            training.coding,
+            rows.preparation,
+            structure,
+            BayesianNetwork.fit(data, structure, self.smoothing),
+            result,
+            rows.n_samples,
+            rows.n_dropped,
+            Evidence(total_weight=float(data.total_weight)),
+            rows.fingerprint,
+        )
 
-    def _read_features(self, X: Any) -> Table:
-        """Rows to predict, read with the columns and kinds of training."""
+    def prepare(self, X: Any) -> Table:
+        """Rows to predict as the columns that were learned from."""
         check_is_fitted(self)
-        preparation = self._preparation
+        preparation = self.preparation_
         return preparation.apply(validation.read_more_rows(self, X, preparation))
 
-    def _encode(self, X: Any) -> NDArray[np.int32]:
-        """Codes of rows to predict; of a single row by looking its values up."""
+    def encode(self, X: Any) -> NDArray[np.int32]:
+        """Rows to predict as codes of the features, (n_samples, n_features); -1 is unknown.
+
+        The values of a single row are looked up.
+        """
         check_is_fitted(self)
         row = validation.single_row(self, X)
-        coded = None if row is None else encode_row(self._preparation, self.coding_, row)
+        coded = None if row is None else encode_row(self.preparation_, self.coding_, row)
         if coded is not None:
             return coded
-        table = self._read_features([X] if isinstance(X, Mapping) else X)
-        codes = self.coding_.encode(table, self.unseen)
+        table = self.prepare([X] if isinstance(X, Mapping) else X)
+        codes = self.coding_.encode(table)
         tell_unseen(self.coding_, table)
         return codes
 
-    def _log_joint(self, X: Any) -> NDArray[np.float64]:
+    def log_joint_of_codes(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
         """log P(c, known features) for every row and class; unknown features are summed out.
 
-        Many rows are read, encoded and answered piece by piece.
+        ``codes`` (n_samples, n_variables) have the class in column 0, which is ignored.
         """
+        return self.network_.log_joint_per_class(codes)
+
+    def _log_joint(self, X: Any) -> NDArray[np.float64]:
+        """The same of rows to predict; many rows are read, encoded and answered piece by piece."""
         check_is_fitted(self)
         stream = as_stream(X)
         if stream is not None:
             return self._log_joint_of_tables(
-                feature_blocks(self._preparation, self.coding_, stream)
+                feature_blocks(self.preparation_, self.coding_, stream)
             )
         pieces = row_pieces(X)
         if pieces is None:
-            return self._log_joint_of_codes(with_class_column(self._encode(X)))
-        return self._log_joint_of_tables(self._read_features(piece) for piece in pieces)
+            return self.log_joint_of_codes(with_class_column(self.encode(X)))
+        return self._log_joint_of_tables(self.prepare(piece) for piece in pieces)
 
     def _log_joint_of_tables(self, tables: Iterable[Table]) -> NDArray[np.float64]:
         """The same of prepared columns, table by table."""
         answers, tally = [], dict[str, UnseenCategories]()
         for table in tables:
             add_unseen(tally, self.coding_, table)
-            codes = self.coding_.encode(table, self.unseen)
-            answers.append(self._log_joint_of_codes(with_class_column(codes)))
+            codes = self.coding_.encode(table)
+            answers.append(self.log_joint_of_codes(with_class_column(codes)))
         tell_tally(tally)
         return np.concatenate(answers)
-
-    def _log_joint_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """The same of encoded rows with the class in column 0, which is ignored; -1 is unknown."""
-        return self.network_.log_joint_per_class(codes)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class of every row; ties go to the first class."""
@@ -388,7 +398,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         The predicted class is compared with its nearest rival, or the labels ``y`` with theirs.
         One row on its own (a list, an array, a data-frame row) is welcome too.
         """
-        codes = self._encode(as_rows(X))  # first: it refuses an unfitted estimator
+        codes = self.encode(as_rows(X))  # first: it refuses an unfitted estimator
         found = explain_codes(self.network_, self.classes_, codes, y)
         return replace(found, frames=frame_library(X))
 
@@ -403,16 +413,17 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
 
     def _network_html(self) -> str:
         """What scikit-learn's box does not say: what came out, and the network."""
-        if not all(hasattr(self, name) for name in ("network_", "result_", "evidence_")):
+        if not hasattr(self, "network_"):
             return ""
-        network, result = self.network_, self.result_
-        claim = "claimed by the file" if self.evidence_.source == "file" else result.solver
-        optimality = "optimal" if result.is_optimal else str(result.status).replace("_", " ")
+        network, result, found = self.network_, self.result_, FIXED
+        if result is not None:
+            claim = "claimed by the file" if self.evidence_.source == "file" else result.solver
+            optimality = "optimal" if result.is_optimal else self.status_.replace("_", " ")
+            found = f"{optimality} ({claim}), gap {percent(result.gap)}"
         caption = (
             f"{counted(network.n_variables - 1, 'feature')}, "
             f"{counted(len(network.structure.arcs), 'arc')}, "
-            f"{counted(network.n_parameters, 'parameter')}; "
-            f"structure: {optimality} ({claim}), gap {percent(result.gap)}. "
+            f"{counted(network.n_parameters, 'parameter')}; structure: {found}. "
             "How well it classifies, only other rows can tell: score(X, y)."
         )
         return draw_figure(network.structure, network.variables, caption)
@@ -429,24 +440,3 @@ def log_posteriors(log_joint: NDArray[np.float64]) -> NDArray[np.float64]:
     """log P(c | known features) of log P(c, known features), both (n_rows, n_classes)."""
     normalised: NDArray[np.float64] = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
     return normalised
-
-
-def fixed_structure_result(
-    data: EncodedData, parents: Sequence[tuple[int, ...]], solver: str, seconds: float = 0.0
-) -> SolveResult:
-    """Result for a structure known to be optimal in its family: its maximised log likelihood."""
-    structure = Structure(tuple(parents))
-    objective = 0.0
-    for child, parent_set in enumerate(structure.parents):
-        counts = contingency(data, (*parent_set, child))
-        objective += log_likelihood(counts.reshape(-1, counts.shape[-1]), data.total_weight)
-    return SolveResult(
-        structure=structure,
-        selection=np.zeros(data.n_variables, dtype=np.int64),
-        objective=objective,
-        bound=objective,
-        status=Status.OPTIMAL,
-        trace=(TracePoint(seconds, objective, objective),),
-        seconds=seconds,
-        solver=solver,
-    )

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginbn.data.columns import Column
 from marginbn.data.labelled import LabelledTable
-from marginbn.data.preparation import PreparationSettings
+from marginbn.data.preparation import TableSettings
 from marginbn.data.table import Table, as_table
 
 _ABSENT = "(missing)"
@@ -25,9 +25,8 @@ _ABSENT = "(missing)"
 class _Baseline:
     """A scikit-learn model on the columns of a table."""
 
-    def __init__(self, settings: PreparationSettings | None = None, class_weight: Any = None):
-        self.settings = settings or PreparationSettings()
-        self.class_weight = class_weight
+    def __init__(self, settings: TableSettings | None = None) -> None:
+        self.settings = settings or TableSettings()
 
     def fit(self, table: Table, labels: NDArray[Any]) -> Self:
         """Learn from the rows of a table."""
@@ -90,9 +89,9 @@ class LogisticBaseline(_Baseline):
         return make_pipeline(columns, LogisticRegression(max_iter=300))
 
     def _weights(self, labels: NDArray[Any]) -> dict[str, Any]:
-        if self.class_weight is None:
+        if self.settings.class_weight is None:
             return {}
-        weights = LabelledTable.of(Table(()), labels).reweighted(self.class_weight).weights
+        weights = LabelledTable.of(Table(()), labels).reweighted(self.settings.class_weight).weights
         return {"logisticregression__sample_weight": weights}
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn import files
-from marginbn.classifiers.base import BaseBNClassifier, Evidence
-from marginbn.classifiers.search import resolve_arcs, resolve_forbidden
+from marginbn.classifiers.base import BaseBNClassifier
+from marginbn.classifiers.search import SearchingBNClassifier
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import EncodedData
@@ -70,8 +70,7 @@ def verify_model(
             "the model",
         )
     if verdict:
-        evidence = getattr(classifier, "evidence_", Evidence())
-        classifier.evidence_ = replace(evidence, source="certificate", verdict=verdict)
+        classifier.evidence_ = replace(classifier.evidence_, source="certificate", verdict=verdict)
     return verdict
 
 
@@ -94,28 +93,30 @@ def statement_of(classifier: BaseBNClassifier) -> Statement:
     """What a certificate of this classifier must prove; refused where nothing was searched."""
     check_is_fitted(classifier)
     network, params = classifier.network_, classifier.get_params(deep=False)
-    if "certificate" not in params or classifier.result_.solver == "single_class":
+    result = classifier.result_
+    if not isinstance(classifier, SearchingBNClassifier) or result is None:
         raise InputError(
             f"there is no certificate for a {type(classifier).__name__} with "
             f"{network.n_classes} classes: nothing was searched"
         )
-    names, arcs = network.names, _asked_arcs(params, network)
+    names = network.names
+    required, forbidden = classifier.arcs().resolve(names)
     return Statement(
         target=names[0],
         classes=network.variables[0].states,
         features=names[1:],
-        data=getattr(classifier, "evidence_", Evidence()).data_sha256,
+        data=classifier.evidence_.data_sha256,
         max_parents=getattr(classifier, "max_parents_", params["max_parents"]),
         class_restricted=params.get("class_restricted", True),
         class_arcs=params.get("class_arcs", "free"),
-        required=arcs["required_arcs"],
-        forbidden=arcs["forbidden_arcs"],
+        required=_named_arcs(required, names),
+        forbidden=_named_arcs(forbidden, names),
         structure=tuple(
             (names[i], tuple(names[p] for p in parents))
-            for i, parents in enumerate(classifier.result_.structure.parents)
+            for i, parents in enumerate(result.structure.parents)
         ),
-        objective=classifier.result_.objective,
-        **_score_of(params, gamma=getattr(classifier, "gamma_", params.get("gamma"))),
+        objective=result.objective,
+        **_score_of(params, gamma=getattr(classifier, "gamma_", None)),
     )
 
 
@@ -125,16 +126,6 @@ def _score_of(params: dict[str, Any], gamma: float | None) -> dict[str, Any]:
         return {"score": params["margin"], "gamma": gamma, "smoothing": float(params["smoothing"])}
     size = float(params["equivalent_sample_size"]) if params["score"] == "bdeu" else None
     return {"score": SCORES[params["score"]].certificate, "equivalent_sample_size": size}
-
-
-def _asked_arcs(params: dict[str, Any], network: BayesianNetwork) -> dict[str, NamedArcs]:
-    """Required and forbidden arcs."""
-    names = network.names
-    required = resolve_arcs(params["required_arcs"], names, "required_arcs")
-    return {
-        "required_arcs": _named_arcs(required, names),
-        "forbidden_arcs": _named_arcs(resolve_forbidden(params, names), names),
-    }
 
 
 def _named_arcs(arcs: Sequence[tuple[int, int]], names: Sequence[str]) -> NamedArcs:

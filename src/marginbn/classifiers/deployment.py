@@ -6,7 +6,6 @@ Both formats do the same with a row; see :mod:`marginbn.export.score_model`.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.data.amounts import is_amount_kind
 from marginbn.data.dates import is_date_kind, part_names
-from marginbn.exceptions import DataWarning, InputError
+from marginbn.exceptions import DataWarning, InputError, warn_user
 from marginbn.export.score_model import ScoreModel, score_model
 from marginbn.files import PathLike, write_atomic, write_text
 
@@ -104,18 +103,17 @@ def deployable(clf: BaseBNClassifier) -> ScoreModel:
         clf.network_,
         clf.coding_.columns,
         clf.classes_.tolist(),
-        unseen_is_missing=clf.unseen == "missing",
-        merged={p.name: (p.merged, p.other) for p in clf._preparation.columns if p.merged},
+        merged={p.name: (p.merged, p.other) for p in clf.preparation_.columns if p.merged},
     )
     notes = _notes(clf)
     for note in notes:
-        warnings.warn(f"what is exported reads prepared columns: {note}", DataWarning, stacklevel=3)
+        warn_user(f"what is exported reads prepared columns: {note}", DataWarning)
     return replace(model, notes=notes)
 
 
 def _notes(clf: BaseBNClassifier) -> tuple[str, ...]:
     """What columns must hold that a fit makes of others."""
-    plans = [plan for plan in clf._preparation.columns if not plan.left_out]
+    plans = [plan for plan in clf.preparation_.columns if not plan.left_out]
     dates = [
         f"{', '.join(map(repr, part_names(plan.name)))} of the date {plan.name!r}"
         for plan in plans

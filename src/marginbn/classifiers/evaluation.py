@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, stdtr, stdtrit
 
-from marginbn.classifiers.base import BaseBNClassifier
+from marginbn.classifiers.base import FIXED, BaseBNClassifier
 from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
 from marginbn.classifiers.measures import Quality
 from marginbn.data.labelled import stratified_folds
@@ -194,12 +194,13 @@ class FoldScores:
     @property
     def all_closed(self) -> bool:
         """Whether every search ended with a proof of optimality or at the gap asked for."""
-        return all(fold.status in (Status.OPTIMAL, Status.GAP_LIMIT) for fold in self.folds)
+        closed = (FIXED, Status.OPTIMAL, Status.GAP_LIMIT)
+        return all(fold.status in closed for fold in self.folds)
 
     @property
     def all_proved(self) -> bool:
         """Whether every search ended with a proof of optimality."""
-        return all(fold.status == Status.OPTIMAL for fold in self.folds)
+        return all(fold.status in (FIXED, Status.OPTIMAL) for fold in self.folds)
 
 
 MakeClassifier = Callable[[], BaseBNClassifier | MajorityBaseline | LogisticBaseline]
@@ -320,9 +321,9 @@ def _search_of(
     classifier: BaseBNClassifier | MajorityBaseline | LogisticBaseline,
 ) -> tuple[str, float, float]:
     """How the search ended, its gap and its seconds; a baseline searches for nothing."""
-    if not isinstance(classifier, BaseBNClassifier):
-        return str(Status.OPTIMAL), 0.0, 0.0
-    return classifier.status_, classifier.gap_, classifier.result_.seconds
+    if not isinstance(classifier, BaseBNClassifier) or classifier.result_ is None:
+        return FIXED, 0.0, 0.0
+    return classifier.status_, classifier.result_.gap, classifier.result_.seconds
 
 
 def _warn_once(caught: Sequence[Iterable[Message]]) -> None:

@@ -28,7 +28,6 @@ import msgspec
 import numpy as np
 import sklearn
 
-from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.data.columns import WantedKind
 from marginbn.data.encode import TableCoding
 from marginbn.data.preparation import ColumnPlan, Preparation
@@ -98,9 +97,8 @@ class PlanShape(Shape, frozen=True):
     other: str
 
 
-def write_preparation(classifier: BaseBNClassifier) -> list[dict[str, object]] | None:
+def write_preparation(preparation: Preparation) -> list[dict[str, object]] | None:
     """The entry of the file; None where every column is used as it is."""
-    preparation = classifier._preparation
     return None if preparation.is_plain else [vars(plan) for plan in preparation.columns]
 
 
@@ -144,10 +142,9 @@ def provenance_of(
     classifier: Any, held_out: Mapping[str, float | None] | None = None
 ) -> Provenance:
     """That of a classifier that was loaded, or what can be said of one that was fitted here."""
-    known = getattr(classifier, "provenance_", None)
-    if known is None:
-        fingerprint = getattr(classifier, "data_fingerprint_", None)
-        known = Provenance(_now(), _versions(), fingerprint)
+    known: Provenance = classifier.provenance_ or Provenance(
+        _now(), _versions(), classifier.data_fingerprint_
+    )
     if held_out is None:
         return known
     measures = {k: v if v is not None and math.isfinite(v) else None for k, v in held_out.items()}

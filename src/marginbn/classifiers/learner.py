@@ -9,7 +9,7 @@ categories, missing values) is what the classifiers do with it.
 from __future__ import annotations
 
 import time
-import warnings
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self, get_args
 
@@ -20,31 +20,25 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import validation
-from marginbn.classifiers.base import RAW_TABLE_CHECKS
-from marginbn.classifiers.search import (
-    SearchingBNClassifier,
-    resolve_arcs,
-    resolve_forbidden,
-    seed_of,
-    warn_if_open,
-)
-from marginbn.data.encode import N_BINS, UnseenPolicy, learn_plain_codings, tell_unseen
+from marginbn.classifiers.search import DEFAULT_SEARCH, check_search, run_search, seed_of
+from marginbn.data.encode import N_BINS, learn_plain_codings, tell_unseen
 from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable, MissingPolicy, report_sample
 from marginbn.data.long_table import encode_plan, plan_survey, survey
 from marginbn.data.new_rows import feature_blocks
-from marginbn.data.preparation import MAX_STATES, Preparation, PreparationSettings, tell
+from marginbn.data.preparation import TableSettings, tell
 from marginbn.data.source import Source, row_pieces
 from marginbn.data.table import Table, as_stream
-from marginbn.exceptions import DataWarning, InputError
+from marginbn.exceptions import DataWarning, InputError, warn_user
+from marginbn.files import PathLike
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.candidates import Arcs
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import SCORES
 from marginbn.scoring.local_scores import ScoringListener, local_scores
-from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult
-from marginbn.solvers.run import Callback, ConsoleListener
+from marginbn.solvers.solve import Search
 
 SEARCH_SHARE = 0.2
 """Of the time limit, for the search at least: slow scores must not end in a poor network."""
@@ -67,21 +61,20 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
         Added to every count for the parameters (not for the score).
     n_bins : int, default=4
         Bins of a numeric column: equal shares of the rows, cut at quantiles.
-    solver, time_limit, gap_tolerance, random_state, n_jobs, verbose, callback, memory_limit, \
-checkpoint, certificate
-        As in :class:`MaxMarginBNClassifier`. The time limit is for scores and search together;
-        scores are not interrupted, and the search has at least a fifth of it.
+    missing : {"drop", "state", "auto", "error"}, default="drop"
+        Rows with missing values are left out; or a missing value is a state of its column.
+    column_kinds
+        As in :class:`NaiveBayesClassifier`.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name or position.
     tiers : list of lists of variables, optional
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
-    missing : {"drop", "state", "auto", "error"}, default="drop"
-        Rows with missing values are left out; or a missing value is a state of its column.
-    unseen : {"missing", "error"}, default="missing"
-        A category that training never saw is summed out, or refused.
-    column_kinds, identifiers, max_states
-        As in :class:`NaiveBayesClassifier`.
+    time_limit : float or None, default=50.0
+        Seconds for scores and search together; scores are not interrupted, and the search has at
+        least a fifth of it.
+    certificate, random_state, n_jobs, search
+        As in :class:`MaxMarginBNClassifier`.
 
     Attributes
     ----------
@@ -134,19 +127,15 @@ checkpoint, certificate
     """
 
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
-        **{
-            name: check
-            for name, check in SearchingBNClassifier._CHECKS.items()
-            if name not in ("smoothing", "class_weight")
-        },
-        **{name: c for name, c in RAW_TABLE_CHECKS.items() if name != "class_weight"},
         "score": validation.one_of(*SCORES),
         "max_parents": validation.optional(partial(validation.check_count, least=0)),
         "equivalent_sample_size": validation.check_positive,
         "smoothing": validation.check_positive,
         "n_bins": partial(validation.check_count, least=2),
         "missing": validation.one_of(*get_args(MissingPolicy)),
-        "unseen": validation.one_of(*get_args(UnseenPolicy)),
+        "time_limit": validation.optional(validation.check_positive),
+        "certificate": validation.check_path,
+        "search": check_search,
     }
     network_: BayesianNetwork
 
@@ -158,27 +147,32 @@ checkpoint, certificate
         equivalent_sample_size: float = 1.0,
         smoothing: float = 1.0,
         n_bins: int = N_BINS,
-        solver: str = "auto",
-        time_limit: float | None = 50.0,
-        gap_tolerance: float = 1e-6,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
+        missing: MissingPolicy = "drop",
+        column_kinds: Any = "auto",
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
         tiers: Any = None,
-        missing: str = "drop",
-        unseen: str = "missing",
-        column_kinds: Any = "auto",
-        identifiers: str = "ignore",
-        max_states: int | None = MAX_STATES,
-        callback: Any = None,
-        memory_limit: Any = None,
-        checkpoint: Any = None,
-        certificate: Any = None,
+        time_limit: float | None = 50.0,
+        certificate: PathLike | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        search: Search | None = None,
     ) -> None:
-        given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        self.__dict__.update(given)
+        self.score = score
+        self.max_parents = max_parents
+        self.equivalent_sample_size = equivalent_sample_size
+        self.smoothing = smoothing
+        self.n_bins = n_bins
+        self.missing = missing
+        self.column_kinds = column_kinds
+        self.required_arcs = required_arcs
+        self.forbidden_arcs = forbidden_arcs
+        self.tiers = tiers
+        self.time_limit = time_limit
+        self.certificate = certificate
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.search = search
 
     # The parameter "score" has the name of scikit-learn's method, see GenerativeBNClassifier.
     @property
@@ -214,7 +208,7 @@ checkpoint, certificate
         -------
         self
         """
-        self._check_parameters()
+        self.check_parameters()
         stream = as_stream(X)
         if stream is not None:
             return self._fit_stream(stream, sample_weight)
@@ -227,48 +221,43 @@ checkpoint, certificate
         """Learn from a table in blocks; a short one is read as a whole."""
         if sample_weight is not None:
             raise InputError("sample_weight must be None for a table that is read in pieces")
-        found = survey(stream, None, self.column_kinds)
+        found, settings = survey(stream, None, self.column_kinds), self.table_settings()
         if found.is_whole:
-            return self._fit_table(found.sample)
-        settings = self._preparation_settings()
-        plan = plan_survey(found, settings, self.missing, stacklevel=4)
-        made = encode_plan(found, plan, self.n_bins)
-        tell(made.preparation, settings, stacklevel=4)  # the caller of fit
-        report_sample(made.sampled, found.n_rows, stacklevel=3)
-        self.feature_names_in_ = np.array(found.names, dtype=object)
-        self.n_features_in_ = len(found.names)
+            return self.fit_table(found.sample)
+        made = encode_plan(found, plan_survey(found, settings), self.n_bins)
+        tell(made.preparation, settings)
+        report_sample(made.sampled, found.n_rows)
+        validation.set_feature_names(self, found.names)
         self.preparation_, self.coding_ = made.preparation, made.coding
         self.n_samples_, self.n_dropped_ = made.data.n_samples, made.n_dropped
         return self._learn(made.data)
 
-    def _preparation_settings(self) -> PreparationSettings:
-        return PreparationSettings(self.identifiers, self.max_states, self.column_kinds)
+    def table_settings(self) -> TableSettings:
+        """How this learner makes rows to learn from of a raw table."""
+        return TableSettings(self.column_kinds, self.missing)
 
-    def _fit_table(self, table: Table) -> Self:
+    def fit_table(self, table: Table) -> Self:
         """Learn from a table that is read already."""
-        self._check_parameters()
-        validation.set_feature_names(self, table)
+        self.check_parameters()
+        validation.set_feature_names(self, table.names)
         return self._fit_rows(LabelledTable.of(table, np.zeros(table.n_rows, dtype=np.int64)))
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters that no data could make sense of."""
         parameters = self.get_params(deep=False)
         for name, check in self._CHECKS.items():
-            if name in parameters:
-                check(name, parameters[name])
+            check(name, parameters[name])
         if parameters["score"] == "loglik" and self.max_parents is None:
             raise InputError(
                 "max_parents must be given for score='loglik': every parent helps the likelihood"
             )
 
     def _fit_rows(self, given: LabelledTable) -> Self:
-        settings = self._preparation_settings()
+        settings = self.table_settings()
         self.preparation_ = settings.learn(given.features)
-        tell(self.preparation_, settings, stacklevel=4)  # the caller of fit
+        tell(self.preparation_, settings)
         features = self.preparation_.apply_to_all(given.features)
-        whole = LabelledTable(
-            features, given.target, given.weights, given.positions, given.given_labels
-        )
-        rows = whole.without_missing(self.missing, stacklevel=4)
+        rows = replace(given, features=features).without_missing(self.missing)
         self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
         self.coding_ = learn_plain_codings(
             rows.features, rows.weights, self.n_bins, self.missing, rows.sample()
@@ -281,77 +270,61 @@ checkpoint, certificate
         constant = [variable.name for variable in data.variables if variable.arity == 1]
         if constant:
             text = f"no arcs, because all rows have the same value: {', '.join(constant)}"
-            warnings.warn(text, DataWarning, stacklevel=4)  # the caller of fit
+            warn_user(text, DataWarning)
         start = time.monotonic()
-        problem = self._problem(data)
+        problem = self.build_problem(data)
         self.n_candidates_ = problem.candidates.n_candidates
         rule = problem.candidates.rule
         self.max_parents_ = min(rule.max_parents if rule else len(data.names), len(data.names) - 1)
-        result = self._search(problem, time.monotonic() - start)
-        self._set_result(result)
-        self.network_ = BayesianNetwork.fit(data, result.structure, float(self.smoothing))
+        found = run_search(
+            problem,
+            self.search or DEFAULT_SEARCH,
+            time_limit=self._time_left(time.monotonic() - start),
+            certificate=self.certificate,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+        return self.restore(
+            found.result, BayesianNetwork.fit(data, found.result.structure, self.smoothing)
+        )
+
+    def _time_left(self, seconds: float) -> float | None:
+        """Seconds for the search; scores have taken so many of the time limit."""
+        if self.time_limit is None:
+            return None
+        return max(self.time_limit - seconds, SEARCH_SHARE * self.time_limit)
+
+    def restore(self, result: SolveResult, network: BayesianNetwork) -> Self:
+        """Take over what a search found, and the network that was counted."""
+        self.result_, self.structure_, self.network_ = result, result.structure, network
+        self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap
+        self.status_, self.trace_ = str(result.status), result.trace
         return self
 
-    def _problem(self, data: EncodedData) -> StructureProblem:
+    def build_problem(self, data: EncodedData) -> StructureProblem:
         """What is maximised over which structures."""
+        required, forbidden = Arcs(self.required_arcs, self.forbidden_arcs, self.tiers).resolve(
+            data.names
+        )
         return local_scores(
             data,
             self.__dict__["score"],
             self.max_parents,
             equivalent_sample_size=self.equivalent_sample_size,
-            required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
-            forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
+            required=required,
+            forbidden=forbidden,
             n_jobs=self.n_jobs,
-            progress=ScoringListener() if self.verbose else None,
+            progress=ScoringListener() if (self.search or DEFAULT_SEARCH).verbose else None,
         )
-
-    def _search(self, problem: StructureProblem, seconds: float) -> SolveResult:
-        """The best structure; scores have taken so many seconds of the time limit."""
-        limit = self.time_limit
-        result = solve_structure(
-            problem,
-            self.solver,
-            time_limit=None if limit is None else max(limit - seconds, SEARCH_SHARE * limit),
-            gap_tolerance=self.gap_tolerance,
-            callback=self._listener(),
-            seed=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-            memory_limit=self.memory_limit,
-            checkpoint=self.checkpoint,
-            certificate=self.certificate,
-        )
-        warn_if_open(result, stacklevel=5)  # the caller of fit
-        return result
-
-    def _listener(self) -> Callback | None:
-        given: Callback | None = self.callback
-        console = ConsoleListener() if self.verbose else None
-        if console is None or given is None:
-            return console or given
-
-        def both(point: Any) -> bool | None:
-            console(point)
-            return given(point)
-
-        return both
-
-    def _set_result(self, result: SolveResult) -> None:
-        self.result_, self.structure_ = result, result.structure
-        self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap
-        self.status_, self.trace_ = str(result.status), result.trace
 
     # ------------------------------------------------------------------ what the network says
 
-    @property
-    def _preparation(self) -> Preparation:
-        return self.preparation_
-
-    def _encode(self, X: Any) -> NDArray[np.int32]:
+    def encode(self, X: Any) -> NDArray[np.int32]:
         """Codes of rows, -1 where a value is missing or was never seen."""
         check_is_fitted(self)
         preparation = self.preparation_
         table = preparation.apply(validation.read_more_rows(self, X, preparation))
-        codes = self.coding_.encode(table, self.unseen)
+        codes = self.coding_.encode(table)
         tell_unseen(self.coding_, table)
         return codes
 
@@ -363,12 +336,12 @@ checkpoint, certificate
         stream = as_stream(X)
         if stream is not None:
             tables = feature_blocks(self.preparation_, self.coding_, stream)
-            codes = (self.coding_.encode(table, self.unseen) for table in tables)
+            codes = (self.coding_.encode(table) for table in tables)
             return np.concatenate([self._score_codes(block) for block in codes])
         pieces = row_pieces(X)
         if pieces is not None:
-            return np.concatenate([self._score_codes(self._encode(piece)) for piece in pieces])
-        return self._score_codes(self._encode(X))
+            return np.concatenate([self._score_codes(self.encode(piece)) for piece in pieces])
+        return self._score_codes(self.encode(X))
 
     def _score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         joint = self.network_.log_joint_per_class(codes)

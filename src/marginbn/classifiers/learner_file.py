@@ -50,8 +50,8 @@ def save_model(
     time, for files that are equal to the last byte.
 
     Parameters that are no plain values (a ``RandomState``, a splitter as ``cv``) are left out with
-    a warning and have their default after loading; predictions do not need them. The callback
-    and the files of the search are left out silently. There is an example in :func:`load_model`.
+    a warning and have their default after loading; predictions do not need them. ``search`` and
+    ``certificate`` are left out silently. There is an example in :func:`load_model`.
     """
     if not isinstance(model, BayesianNetworkLearner):
         model_file.save_model(model, path, held_out=held_out)
@@ -73,7 +73,7 @@ def save_model(
         "max_parents": model.max_parents_,
         "result": model_file.write_result(model.result_),
         "network": network_to_dict(model.network_),
-        "preparation": write_preparation(model),
+        "preparation": write_preparation(model.preparation_),
     }
     model_file.write_json(path, record)
 
@@ -112,11 +112,10 @@ def read_learner(content: bytes, path: PathLike) -> BayesianNetworkLearner:
         learner: BayesianNetworkLearner
         learner = model_file.read_estimator(BayesianNetworkLearner, shape.params)
         network = build_network(shape.network, "$.network")
-        learner.network_ = network
         learner.coding_ = model_file.read_codings(shape.coding, network.variables)
         learner.preparation_ = read_preparation(shape.preparation, learner.coding_)
-        model_file.set_feature_names(learner, shape.feature_names)
+        model_file.set_names(learner, learner.preparation_, shape.feature_names)
         learner.n_samples_, learner.n_dropped_ = shape.n_samples, shape.n_dropped
         learner.n_candidates_, learner.max_parents_ = shape.n_candidates, shape.max_parents
-        learner._set_result(model_file.read_result(shape.result, network.structure))
+        learner.restore(model_file.read_result(shape.result, network.structure), network)
     return learner

@@ -1,4 +1,13 @@
-"""Choosing gamma and the number of parents by validation, as section 6 of the paper does."""
+"""Choosing gamma and the number of parents by validation, as section 6 of the paper does.
+
+Every setting is judged on every held-out part by the weighted mean of a number per row (larger is
+better). With p_c the posterior of class c and y the true class:
+
+    accuracy      1 if p_y is the largest posterior, else 0
+    log_loss      log p_y, that is: the negative log loss
+
+The best mean over the parts is chosen. Scorers of scikit-learn work by their name or as they are.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +17,109 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
-from time import monotonic
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from marginbn.classifiers import choosing, search, validation
-from marginbn.classifiers.base import log_posteriors
-from marginbn.classifiers.budget import Budget, Work, task_budgets, work_per_solve
-from marginbn.classifiers.choosing import SCORINGS
+from marginbn.classifiers import validation
+from marginbn.classifiers.base import Choice, Evidence, Fitted, log_posteriors
+from marginbn.classifiers.budget import Budget, Work, half_used, task_budgets, work_per_solve
 from marginbn.classifiers.progress import StepProgress
-from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingBNClassifier
+from marginbn.classifiers.search import (
+    MaxMarginBNClassifier,
+    SearchingBNClassifier,
+    gamma_from_probability,
+    no_arcs,
+    run_search,
+    seed_of,
+)
 from marginbn.data.encode import EncodedTraining, encode_training
-from marginbn.data.labelled import LabelledTable, Split, validation_splits
-from marginbn.data.preparation import MAX_STATES
-from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
+from marginbn.data.labelled import LabelledTable, MissingPolicy, Split, validation_splits
+from marginbn.data.preparation import Preparation
+from marginbn.data.training import TrainingRows
+from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
+from marginbn.files import PathLike
 from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import EncodedData, with_class_column
+from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import Structure
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status
+from marginbn.solvers.solve import Search
+
+FloatArray = NDArray[np.float64]
+RowScore = Callable[[FloatArray, NDArray[np.intp]], FloatArray]
+"""(log posteriors (n, n_classes), true class or -1 for one never learned) -> (n,)"""
+
+SMALLEST_LOG = math.log(np.finfo(np.float64).eps)
+"""Log posteriors count no less than this, as in scikit-learn: one row must not outweigh all."""
+_TIE = 1e-12  # scores that differ by less are equal: they are means of the same numbers
+
+
+def accuracy_of_rows(log_posterior: FloatArray, truth: NDArray[np.intp]) -> FloatArray:
+    """1 where the most probable class (the first of equals) is the true one."""
+    hits: FloatArray = (log_posterior.argmax(axis=1) == truth).astype(np.float64)
+    return hits
+
+
+def log_posterior_of_truth(log_posterior: FloatArray, truth: NDArray[np.intp]) -> FloatArray:
+    """log p_y of every row."""
+    values = log_posterior[np.arange(len(truth)), truth]
+    return np.maximum(np.where(truth < 0, -np.inf, values), SMALLEST_LOG)
+
+
+SCORINGS: dict[str, RowScore] = {
+    "accuracy": accuracy_of_rows,
+    "log_loss": log_posterior_of_truth,
+}
+
+
+def scorer_names() -> list[str]:
+    """Names that scikit-learn knows; asked for when needed, because its metrics load slowly."""
+    from sklearn.metrics import get_scorer_names
+
+    return [*get_scorer_names()]
+
+
+def check_scoring(name: str, value: Any) -> None:
+    """Refuse anything but a scoring of this module or of scikit-learn, or a callable."""
+    if callable(value) or (isinstance(value, str) and value in SCORINGS):
+        return
+    if not isinstance(value, str) or value not in scorer_names():
+        raise InputError(
+            f"{name} must be one of {sorted(SCORINGS)}, the name of a scikit-learn scorer, or "
+            f"a callable (estimator, X, y) -> number, got {value!r}"
+        )
+
+
+def scorer_of(scoring: Any) -> Callable[..., float]:
+    """A scorer of scikit-learn by its name, or as it is."""
+    from sklearn.metrics import get_scorer
+
+    found: Callable[..., float] = scoring if callable(scoring) else get_scorer(scoring)
+    return found
+
+
+def class_codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Place of each label among the sorted classes, -1 where it is none of them."""
+    place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[place] == labels, place, -1).astype(np.intp)
+
+
+def choose(means: FloatArray, settings: Sequence[tuple[int, float]]) -> int:
+    """Index of the setting (max_parents, gamma) of largest mean score.
+
+    Ties go to fewer parents, then to the larger gamma.
+    """
+    best = means.max()
+    near = np.flatnonzero(means >= best - _TIE * max(1.0, abs(best)))
+    return min(map(int, near), key=lambda s: (settings[s][0], -settings[s][1]))
+
 
 PAPER_PROBABILITIES = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 
@@ -72,33 +160,23 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     scoring : str or callable, default="accuracy"
         What is best, larger being better. "accuracy": mean accuracy of the folds. "log_loss": mean
         log posterior of the true class. Or a scorer of scikit-learn, by name or as it is.
-    inner_time_limit : float or None, default=5.0
-        Seconds of work for each validation solve, and for each solve on the path to the final one.
-        Work is counted by operations (with up to two parents; else by the clock), so that scores
-        depend neither on ``n_jobs`` nor on what else the machine does.
-    time_limit : float or None, default=10.0
-        Seconds for the final solve.
-    total_time_limit : float or None, default=60.0
+    time_limit : float or None, default=60.0
         Seconds for the whole fit, from reading on. Validation takes at most half of what reading
-        leaves, the path to the final solve at most half of the rest.
+        leaves, the path to the final search at most half of the rest.
     n_jobs : int or None, default=None
         Folds and parent limits solved in parallel (joblib).
 
         Ctrl-C ends the validation: the folds that are complete decide, with an
         :class:`OptimalityWarning`; before the first fold is complete there is nothing to decide by
-        and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final solve.
-    smoothing, solver, gap_tolerance, random_state, verbose, required_arcs, forbidden_arcs, \
-tiers, missing, unseen, column_kinds, identifiers, max_states, \
-class_weight, callback, memory_limit, rows
-        As in :class:`MaxMarginBNClassifier`.
-    dask : str, distributed.Client or None, default=None
-        As in :class:`MaxMarginBNClassifier`, for folds and parent limits, which go to the workers
-        of the cluster, and for the final solve.
-    checkpoint : str, path or None, default=None
-        As in :class:`MaxMarginBNClassifier`, for the final solve on all rows. The many short solves
-        of the validation are repeated; they are deterministic unless a time limit ends them.
+        and ``KeyboardInterrupt`` is raised. A second Ctrl-C ends the final search.
     certificate : str, path or None, default=None
-        As in :class:`MaxMarginBNClassifier`, for the final solve on all rows.
+        As in :class:`MaxMarginBNClassifier`, for the final search on all rows.
+    search : Search or None, default=None
+        As in :class:`MaxMarginBNClassifier`. A checkpoint is that of the final search: the many
+        short searches of the validation are repeated. On a Dask cluster folds and parent limits go
+        to the workers.
+    smoothing, missing, column_kinds, class_weight, required_arcs, forbidden_arcs, random_state
+        As in :class:`MaxMarginBNClassifier`.
 
     Attributes
     ----------
@@ -124,65 +202,113 @@ class_weight, callback, memory_limit, rows
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **SearchingBNClassifier._CHECKS,
         "margin": MaxMarginBNClassifier._CHECKS["margin"],
-        "rows": MaxMarginBNClassifier._CHECKS["rows"],
         "gammas": validation.optional(validation.each(validation.check_positive)),
         "max_parents": validation.each(validation.check_count),
-        "inner_time_limit": validation.optional(validation.check_positive),
-        "total_time_limit": validation.optional(validation.check_positive),
-        "scoring": choosing.check_scoring,
+        "scoring": check_scoring,
     }
 
     def __init__(
         self,
         *,
-        margin: Any = "multiclass",
+        margin: MarginKind = "multiclass",
         gammas: Sequence[float] | None = None,
         max_parents: Sequence[int] = (1, 2),
         cv: Any = None,
         scoring: Any = "accuracy",
         smoothing: float = 1.0,
-        solver: str = "auto",
-        inner_time_limit: float | None = 5.0,
-        time_limit: float | None = 10.0,
-        total_time_limit: float | None = 60.0,
-        gap_tolerance: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
+        missing: MissingPolicy = "auto",
+        column_kinds: Any = "auto",
+        class_weight: Any = None,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
-        tiers: Any = None,
-        missing: str = "auto",
-        unseen: str = "missing",
-        column_kinds: Any = "auto",
-        identifiers: str = "ignore",
-        max_states: int | None = MAX_STATES,
-        class_weight: Any = None,
-        callback: Any = None,
-        memory_limit: Any = None,
-        checkpoint: Any = None,
-        certificate: Any = None,
-        rows: Any = "auto",
-        dask: Any = None,
+        time_limit: float | None = 60.0,
+        certificate: PathLike | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        search: Search | None = None,
     ) -> None:
-        self._store(locals())
+        super().__init__(
+            smoothing=smoothing,
+            missing=missing,
+            column_kinds=column_kinds,
+            class_weight=class_weight,
+        )
+        self.margin = margin
+        self.gammas = gammas
+        self.max_parents = max_parents
+        self.cv = cv
+        self.scoring = scoring
+        self.required_arcs = required_arcs
+        self.forbidden_arcs = forbidden_arcs
+        self.time_limit = time_limit
+        self.certificate = certificate
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.search = search
 
     def _gamma_grid(self) -> tuple[float, ...]:
         if self.gammas is None:
-            return tuple(search.gamma_from_probability(p) for p in PAPER_PROBABILITIES)
+            return tuple(gamma_from_probability(p) for p in PAPER_PROBABILITIES)
         return validation.as_grid("gammas", self.gammas)
 
     def _parent_grid(self) -> tuple[int, ...]:
         return validation.as_grid("max_parents", self.max_parents)
 
-    def _with_setting(self, max_parents: int, gamma: float) -> MaxMarginBNClassifier:
+    def with_setting(self, max_parents: int, gamma: float) -> MaxMarginBNClassifier:
         """The unfitted classifier of one setting of the grid, equal to this one in all else."""
         own, known = self.get_params(deep=False), MaxMarginBNClassifier().get_params(deep=False)
         shared = {name: own[name] for name in known if name in own}
         return MaxMarginBNClassifier(**{**shared, "max_parents": max_parents, "gamma": gamma})
 
-    def _problem(self, data: EncodedData) -> StructureProblem:
-        return self._with_setting(self.max_parents_, self.gamma_)._problem(data)
+    def with_choice(self) -> MaxMarginBNClassifier:
+        """The unfitted classifier of the setting that was chosen."""
+        return self.with_setting(self.max_parents_, self.gamma_)
+
+    def build_problem(self, data: EncodedData) -> StructureProblem:
+        """That of the setting that was chosen."""
+        return self.with_choice().build_problem(data)
+
+    def restore(self, fitted: Fitted) -> Self:
+        """Become the classifier that was fitted, with what its validation chose."""
+        if fitted.choice is None:
+            raise InputError("a classifier with validation cannot be restored without its choice")
+        self.max_parents_, self.gamma_ = fitted.choice.max_parents, fitted.choice.gamma
+        self.best_score_, self.cv_results_ = fitted.choice.score, fitted.choice.results
+        return super().restore(fitted)
+
+    def _learn(self, rows: TrainingRows) -> Fitted:
+        limit = self.time_limit
+        budget = Budget(None if limit is None else rows.began + limit)
+        choice = self._choose(rows.sample(), budget.part(0.5))
+        training = rows.encode(half_used(limit, rows.elapsed))
+        data = training.data
+        if data.n_classes == 1:
+            return replace(self._count(rows, training, no_arcs(data)), choice=choice)
+        problem = self.with_setting(choice.max_parents, choice.gamma).build_problem(data)
+        start = self._solve_above(problem, choice.gamma, budget.part(0.5))
+        found = run_search(
+            problem,
+            self.search_settings(),
+            time_limit=budget.share(1, None),
+            certificate=self.certificate,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            start=start,
+        )
+        return replace(self._count_found(rows, training, found), choice=choice)
+
+    def _solve_above(
+        self, problem: StructureProblem, gamma: float, budget: Budget
+    ) -> SolveResult | None:
+        """The answer at the nearest of the larger gammas, where the final search starts; each is
+        solved from the one above it. Ctrl-C ends this stage: what is there is used.
+        """
+        gammas = [larger for larger in self._gamma_grid() if larger > gamma]
+        nearest: SolveResult | None = None
+        with suppress(KeyboardInterrupt):
+            for _, result in self._solve_path(problem, gammas, budget):
+                nearest = result
+        return nearest
 
     def _solve_path(
         self,
@@ -196,20 +322,21 @@ class_weight, callback, memory_limit, rows
         ``per_solve`` seconds of work for each, where it is counted; see ``budget.py``.
         """
         start: SolveResult | None = None
-        work = Work.of(per_solve, len(gammas), self.inner_time_limit)
-        counts = self.solver in ("auto", "branch_bound") and problem.candidates.max_parents <= 2
-        by_clock = None if counts else self.inner_time_limit
+        search = self.search_settings()
+        work = Work.of(per_solve, len(gammas), search.inner_time_limit)
+        counts = search.solver in ("auto", "branch_bound") and problem.candidates.max_parents <= 2
+        by_clock = None if counts else search.inner_time_limit
         for i, gamma in enumerate(sorted(gammas, reverse=True)):
             result = solve_structure(
                 problem.with_gamma(gamma),
-                self.solver,
+                search.solver,
                 time_limit=budget.share(len(gammas) - i, by_clock),
                 work_limit=work.share(len(gammas) - i),
-                gap_tolerance=self._tolerance(),
+                gap_tolerance=search.gap_tolerance,
                 start=start,
-                seed=search.seed_of(self.random_state),
-                memory_limit=self.memory_limit,
-                rows=self.rows,
+                seed=seed_of(self.random_state),
+                memory_limit=search.memory_limit,
+                rows=search.rows,
             )
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt  # a fold with half a grid is no basis for a choice
@@ -223,11 +350,12 @@ class_weight, callback, memory_limit, rows
         """All folds and parent limits, in parallel if asked to; Ctrl-C keeps the folds that are
         complete, if there are any.
         """
-        if self.dask is None:
+        dask = self.search_settings().dask
+        if dask is None:
             return self._validate_with(rows, budget, None)
         from marginbn.solvers import cluster  # loads the engine
 
-        with cluster.connected(self.dask, effective_n_jobs(self.n_jobs)) as client:
+        with cluster.connected(dask, effective_n_jobs(self.n_jobs)) as client:
             return self._validate_with(rows, budget, client)
 
     def _validate_with(self, rows: LabelledTable, budget: Budget, client: Any) -> list[FoldPath]:
@@ -241,13 +369,12 @@ class_weight, callback, memory_limit, rows
             n_jobs = cluster.count_workers(client)
         n_gammas = len(self._gamma_grid())
         ends = task_budgets(len(tasks), n_gammas, n_jobs, budget)
-        limit = None if self.total_time_limit is None else 0.5 * self.total_time_limit
-        left = math.inf if limit is None else limit
-        work = work_per_solve(len(tasks) * n_gammas, left, self.inner_time_limit)
+        search = self.search_settings()
+        left = math.inf if self.time_limit is None else 0.5 * self.time_limit
+        work = work_per_solve(len(tasks) * n_gammas, left, search.inner_time_limit)
         paths: list[FoldPath] = []
-        worker = copy(self)
-        worker.callback = None  # for the last search; it need not be fit for another process
-        worker.dask = None
+        worker = copy(self)  # a callback is for the last search; it need not be fit for a process
+        worker.search = replace(search, callback=None, dask=None)
         calls = [
             (*splits[fold], k, fold, end, work) for (k, fold), end in zip(tasks, ends, strict=True)
         ]
@@ -261,7 +388,7 @@ class_weight, callback, memory_limit, rows
                 from marginbn.solvers import cluster
 
                 answers = cluster.map_on_cluster(client, worker._validate_fold, rows, calls)
-            progress = StepProgress("validation", len(tasks)) if self.verbose else None
+            progress = StepProgress("validation", len(tasks)) if search.verbose else None
             with REQUESTS.heeding():
                 for path in answers:
                     paths.append(path)
@@ -274,17 +401,16 @@ class_weight, callback, memory_limit, rows
             if not paths:
                 raise
             n_complete = len({path.fold for path in paths})
-            warnings.warn(
+            warn_user(
                 f"the validation was interrupted: gamma and max_parents are chosen by {n_complete} "
                 f"of {len(splits)} folds",
                 OptimalityWarning,
-                stacklevel=5,  # the caller of fit
             )
         return sorted(paths, key=lambda path: (path.max_parents, path.fold))
 
     def _splits(self, rows: LabelledTable) -> list[Split]:
         if self.cv is None:
-            return validation_splits(rows.labels, search.seed_of(self.random_state))
+            return validation_splits(rows.labels, seed_of(self.random_state))
         return given_splits(rows, self.cv)
 
     def _validate_fold(
@@ -302,32 +428,34 @@ class_weight, callback, memory_limit, rows
         training, held_out = encode_training(rows.take(train), self.missing), rows.take(test)
         score = self._scorer(training, held_out, max_parents)
         scores, gaps = dict.fromkeys(grid, 0.0), dict.fromkeys(grid, 0.0)
-        for gamma, result in self._fold_results(training.data, max_parents, budget, work):
-            scores[gamma], gaps[gamma] = score(gamma, result), result.gap
+        found = self._fold_structures(training.data, max_parents, budget, work)
+        for gamma, structure, gap in found:
+            scores[gamma], gaps[gamma] = score(gamma, structure), gap
         return FoldPath(max_parents, fold, tuple(scores.values()), tuple(gaps.values()))
 
-    def _fold_results(
+    def _fold_structures(
         self, data: EncodedData, max_parents: int, budget: Budget, work: float | None
-    ) -> Iterator[tuple[float, SolveResult]]:
-        without_rivals = search.single_class_result(data)
-        if without_rivals is not None:  # nothing to choose in such a fold
-            return iter([(gamma, without_rivals) for gamma in self._gamma_grid()])
+    ) -> Iterator[tuple[float, Structure, float]]:
+        """The structure of every gamma, and its gap."""
         grid = self._gamma_grid()
-        problem = self._with_setting(max_parents, grid[0])._problem(data)
-        return self._solve_path(problem, grid, budget, work)
+        if data.n_classes == 1:  # nothing to choose in such a fold
+            return ((gamma, no_arcs(data), 0.0) for gamma in grid)
+        problem = self.with_setting(max_parents, grid[0]).build_problem(data)
+        path = self._solve_path(problem, grid, budget, work)
+        return ((gamma, result.structure, result.gap) for gamma, result in path)
 
     def _scorer(
         self, training: EncodedTraining, held_out: LabelledTable, max_parents: int
-    ) -> Callable[[float, SolveResult], float]:
+    ) -> Callable[[float, Structure], float]:
         """What judges the structure of a gamma on the rows that were held out."""
         if not isinstance(self.scoring, str) or self.scoring not in SCORINGS:
             return self._scikit_learn_scorer(training, held_out, max_parents)
         of_rows = SCORINGS[self.scoring]
         codes = with_class_column(training.coding.encode(held_out.features))
-        truth = choosing.class_codes(held_out.labels, training.classes)
+        truth = class_codes(held_out.labels, training.classes)
 
-        def score(gamma: float, result: SolveResult) -> float:
-            network = BayesianNetwork.fit(training.data, result.structure, self.smoothing)
+        def score(gamma: float, structure: Structure) -> float:
+            network = BayesianNetwork.fit(training.data, structure, self.smoothing)
             posterior = log_posteriors(network.log_joint_per_class(codes))
             return float(np.average(of_rows(posterior, truth), weights=held_out.weights))
 
@@ -335,33 +463,25 @@ class_weight, callback, memory_limit, rows
 
     def _scikit_learn_scorer(
         self, training: EncodedTraining, held_out: LabelledTable, max_parents: int
-    ) -> Callable[[float, SolveResult], float]:
+    ) -> Callable[[float, Structure], float]:
         """The same with a scorer of scikit-learn, which wants a fitted classifier."""
-        scorer = choosing.scorer_of(self.scoring)
+        scorer = scorer_of(self.scoring)
         weighted = bool((held_out.weights != held_out.weights[0]).any())
         weights = {"sample_weight": held_out.weights} if weighted else {}
 
-        def score(gamma: float, result: SolveResult) -> float:
-            fitted = self._with_setting(max_parents, gamma)
-            validation.set_feature_names(fitted, held_out.features)
-            fitted.n_dropped_ = 0
-            fitted._finish(training, result)
+        def score(gamma: float, structure: Structure) -> float:
+            classifier = self.with_setting(max_parents, gamma)
+            validation.set_feature_names(classifier, held_out.features.names)
+            classifier.restore(_fitted(training, structure, self.smoothing))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)  # a fold lacks a rare category
-                return float(scorer(fitted, held_out.features, held_out.labels, **weights))
+                return float(scorer(classifier, held_out.features, held_out.labels, **weights))
 
         return score
 
-    @property
-    def _limit_of_fit(self) -> float | None:
-        limit: float | None = self.total_time_limit
-        return limit
-
-    def _choose_settings(self, rows: LabelledTable) -> None:
-        """Set gamma_, max_parents_, best_score_ and cv_results_."""
-        limit = self.total_time_limit
-        self._budget = Budget(None if limit is None else monotonic() - self._elapsed() + limit)
-        paths = self._validate(rows, self._budget.part(0.5))
+    def _choose(self, rows: LabelledTable, budget: Budget) -> Choice:
+        """The setting of best score on held-out rows."""
+        paths = self._validate(rows, budget)
         gammas, parents = self._gamma_grid(), self._parent_grid()
         settings = [(k, gamma) for k in parents for gamma in gammas]
         by_limit = [[path for path in paths if path.max_parents == k] for k in parents]
@@ -369,10 +489,8 @@ class_weight, callback, memory_limit, rows
         gaps = np.array([[path.gaps for path in group] for group in by_limit])
         table = scores.transpose(0, 2, 1).reshape(len(settings), -1)  # (settings, folds)
         mean = table.mean(axis=1)
-        best = choosing.choose(mean, settings)
-        self.max_parents_, self.gamma_ = settings[best]
-        self.best_score_ = float(mean[best])
-        self.cv_results_ = {
+        best = choose(mean, settings)
+        results = {
             "max_parents": np.array([k for k, _ in settings]),
             "gamma": np.array([gamma for _, gamma in settings]),
             "mean_test_score": mean,
@@ -380,33 +498,23 @@ class_weight, callback, memory_limit, rows
             "max_gap": gaps.max(axis=1).reshape(-1),
             **{f"split{f}_test_score": table[:, f] for f in range(table.shape[1])},
         }
+        return Choice(*settings[best], float(mean[best]), results)
 
-    # --- the network ---
 
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
-        without_rivals = search.single_class_result(data)
-        if without_rivals is not None:
-            return without_rivals
-        start = self._solve_above(data, self._budget.part(0.5))
-        problem = self._problem(data)
-        return self._search(problem, start, self._budget.share(1, self.time_limit))
-
-    def _solve_above(self, data: EncodedData, budget: Budget) -> SolveResult | None:
-        """All rows at the gammas above the chosen one: the answer of the last one, the nearest, is
-        where the final search starts. Ctrl-C ends this stage: what is there is used.
-        """
-        gammas = [gamma for gamma in self._gamma_grid() if gamma > self.gamma_]
-        nearest: SolveResult | None = None
-        if gammas:
-            problem = self._with_setting(self.max_parents_, gammas[0])._problem(data)
-            with suppress(KeyboardInterrupt):
-                for _, result in self._solve_path(problem, gammas, budget):
-                    nearest = result
-        return nearest
-
-    def _finish(self, training: EncodedTraining, result: SolveResult) -> Self:
-        del self._budget
-        return super()._finish(training, result)
+def _fitted(training: EncodedTraining, structure: Structure, smoothing: float) -> Fitted:
+    """A network of prepared rows, for scorers that want a fitted classifier."""
+    kinds = {column.name: column.kind for column in training.coding.columns}
+    return Fitted(
+        training.classes,
+        training.coding,
+        Preparation.unchanged(kinds),
+        structure,
+        BayesianNetwork.fit(training.data, structure, smoothing),
+        None,
+        training.data.n_samples,
+        0,
+        Evidence(),
+    )
 
 
 def complete_folds(paths: list[FoldPath], n_limits: int) -> list[FoldPath]:

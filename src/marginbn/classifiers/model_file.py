@@ -10,8 +10,8 @@
      "coding": [{"name": "petal length", "kind": "numeric", "cuts": [2.45, 4.75],
                  "categories": [], "missing_state": false,
                  "values": []}, ...],
-     "n_samples": 150 or null, "n_dropped": 0,
-     "result": {"objective": ..., "bound": ..., "status": "optimal", "trace": [...], ...},
+     "n_samples": 150, "n_dropped": 0,
+     "result": null or {"objective": ..., "bound": ..., "status": "optimal", "trace": [...], ...},
      "validation": null or {"gamma": ..., "max_parents": ..., "best_score": ..., ...},
      "preparation": [...] or null,               null: every column is used as it is
      "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ...},
@@ -32,7 +32,6 @@ import json
 import math
 import os
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -43,7 +42,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn import __version__
-from marginbn.classifiers.base import BaseBNClassifier, Evidence
+from marginbn.classifiers.base import BaseBNClassifier, Choice, Evidence, Fitted
 from marginbn.classifiers.file_parts import (
     Digest,
     NotPlainError,
@@ -58,8 +57,10 @@ from marginbn.classifiers.file_parts import (
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClassifier
+from marginbn.classifiers.validation import set_feature_names
 from marginbn.data.encode import Coding, TableCoding
-from marginbn.exceptions import InputError
+from marginbn.data.preparation import Preparation
+from marginbn.exceptions import InputError, warn_user
 from marginbn.export.native import NetworkShape, build_network, check_length, network_to_dict
 from marginbn.files import (
     Count,
@@ -90,7 +91,7 @@ _ESTIMATORS: dict[str, type[BaseBNClassifier]] = {
         TANClassifier,
     )
 }
-_LEFT_OUT = {"callback", "checkpoint", "certificate"}
+_LEFT_OUT = {"search", "certificate"}
 """Parameters that belong to one fit on one machine, not to the classifier."""
 
 _LABEL_TYPES = {
@@ -173,9 +174,9 @@ class _Model(Shape, frozen=True):
     classes: _Classes
     feature_names: list[str] | None
     coding: tuple[CodingShape, ...]
-    n_samples: Count | None
+    n_samples: Count
     n_dropped: Count
-    result: ResultShape
+    result: ResultShape | None
     validation: _Validation | None
     evidence: _Evidence
     network: NetworkShape
@@ -196,8 +197,8 @@ def save_model(
     variable SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
 
     Parameters that are no plain values (a ``RandomState``, a splitter as ``cv``) are left out with
-    a warning and have their default after loading; predictions do not need them. The callback
-    and the files of the search are left out silently. There is an example in :func:`load_model`.
+    a warning and have their default after loading; predictions do not need them. ``search`` and
+    ``certificate`` are left out silently. There is an example in :func:`load_model`.
     """
     name = type(classifier).__name__
     if _ESTIMATORS.get(name) is not type(classifier):
@@ -213,13 +214,13 @@ def save_model(
         "classes": _write_classes(classifier.classes_),
         "feature_names": None if names is None else [str(n) for n in names],
         "coding": [vars(coding) for coding in classifier.coding_.columns],
-        "n_samples": getattr(classifier, "n_samples_", None),
+        "n_samples": classifier.n_samples_,
         "n_dropped": classifier.n_dropped_,
-        "result": write_result(classifier.result_),
+        "result": None if classifier.result_ is None else write_result(classifier.result_),
         "validation": _write_validation(classifier),
-        "evidence": _write_evidence(getattr(classifier, "evidence_", Evidence())),
+        "evidence": _write_evidence(classifier.evidence_),
         "network": network_to_dict(classifier.network_),
-        "preparation": write_preparation(classifier),
+        "preparation": write_preparation(classifier.preparation_),
         "about": msgspec.structs.asdict(provenance_of(classifier, held_out)),
     }
     write_json(path, record)
@@ -248,21 +249,25 @@ def read_model(content: bytes, path: PathLike) -> BaseBNClassifier:
         classifier: BaseBNClassifier
         classifier = read_estimator(_ESTIMATORS[shape.estimator], shape.params)
         network = build_network(shape.network, "$.network")
-        classifier.network_ = network
-        classifier.classes_ = _read_classes(shape.classes, network)
-        classifier.coding_ = read_codings(shape.coding, network.variables[1:])
-        if shape.n_samples is not None:
-            classifier.n_samples_ = shape.n_samples
-        classifier.n_dropped_ = shape.n_dropped
-        classifier.preparation_ = read_preparation(shape.preparation, classifier.coding_)
-        set_feature_names(classifier, shape.feature_names)
-        classifier._set_result(read_result(shape.result, network.structure))
-        _set_validation(classifier, shape.validation)
-        classifier.evidence_ = Evidence("file", **msgspec.structs.asdict(shape.evidence))
-        _check_objective(classifier)
-        classifier.provenance_ = shape.about
-        if classifier.provenance_.data_sha256 is not None:
-            classifier.data_fingerprint_ = classifier.provenance_.data_sha256
+        coding = read_codings(shape.coding, network.variables[1:])
+        preparation = read_preparation(shape.preparation, coding)
+        fitted = Fitted(
+            _read_classes(shape.classes, network),
+            coding,
+            preparation,
+            network.structure,
+            network,
+            None if shape.result is None else read_result(shape.result, network.structure),
+            shape.n_samples,
+            shape.n_dropped,
+            Evidence("file", **msgspec.structs.asdict(shape.evidence)),
+            shape.about.data_sha256,
+            _read_choice(classifier, shape.validation),
+            shape.about,
+        )
+        set_names(classifier, preparation, shape.feature_names)
+        classifier.restore(fitted)
+        _check_result(classifier)
     return classifier
 
 
@@ -270,23 +275,30 @@ def _write_evidence(evidence: Evidence) -> dict[str, object]:
     return {name: getattr(evidence, name) for name in _Evidence.__struct_fields__}
 
 
-def _check_objective(classifier: BaseBNClassifier) -> None:
-    """Refuse an objective that no structure can have.
+def _check_result(classifier: BaseBNClassifier) -> None:
+    """Refuse an objective that no structure can have, and a search that did not take place.
 
     A soft margin counts every row with gamma at most, so W rows with gamma W; all other scores are
     logarithms of probabilities, so 0.
     """
-    weight = classifier.evidence_.total_weight
-    params = classifier.get_params(deep=False)
+    result, weight = classifier.result_, classifier.evidence_.total_weight
+    nothing_to_search = isinstance(classifier, NaiveBayesClassifier)
+    if result is None:
+        if not nothing_to_search and len(classifier.classes_) > 1:
+            raise MisfitError(f"$.result: must not be null for {type(classifier).__name__}")
+        return
+    if nothing_to_search:
+        raise MisfitError("$.result: must be null where there is only one structure")
     if weight is None:
         return
-    gamma = getattr(classifier, "gamma_", params.get("gamma")) or 0.0
+    params = classifier.get_params(deep=False)
+    gamma = getattr(classifier, "gamma_", 0.0)
     room = ROUNDING * weight * max(gamma, 1.0) + ROUNDING * params.get("equivalent_sample_size", 0)
     largest = gamma * weight
-    if classifier.result_.objective > largest + room:
+    if result.objective > largest + room:
         raise MisfitError(
-            f"$.result.objective: {classifier.result_.objective!r} is more than {largest:.10g}, "
-            "which no structure can exceed on data of this weight; the file was changed"
+            f"$.result.objective: {result.objective!r} is more than {largest:.10g}, which no "
+            "structure can exceed on data of this weight; the file was changed"
         )
 
 
@@ -389,17 +401,16 @@ def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
     }
 
 
-def _set_validation(classifier: BaseBNClassifier, shape: _Validation | None) -> None:
-    """Set what the choice by validation left behind; everybody else has nothing there."""
+def _read_choice(classifier: BaseBNClassifier, shape: _Validation | None) -> Choice | None:
+    """What a validation chose; all other classifiers have nothing there."""
     chooses = isinstance(classifier, MaxMarginBNClassifierCV)
     if chooses is (shape is None):
         words = "is missing" if chooses else "must be null"
         raise MisfitError(f"$.validation: {words} for {type(classifier).__name__}")
-    if isinstance(classifier, MaxMarginBNClassifierCV) and shape is not None:
-        classifier.gamma_ = shape.gamma
-        classifier.max_parents_ = shape.max_parents
-        classifier.best_score_ = float(shape.best_score)
-        classifier.cv_results_ = _read_results(shape.results, "$.validation.results")
+    if shape is None:
+        return None
+    results = _read_results(shape.results, "$.validation.results")
+    return Choice(shape.max_parents, shape.gamma, float(shape.best_score), results)
 
 
 def _read_results(results: dict[str, list[Number]], place: str) -> dict[str, NDArray[Any]]:
@@ -426,11 +437,10 @@ def plain_parameters(classifier: Any) -> dict[str, object]:
         try:
             params[name] = encode_value(value)
         except NotPlainError as error:
-            warnings.warn(
+            warn_user(
                 f"the parameter {name} is not saved, because a {error}; it will have its default "
                 "after loading",
                 UserWarning,
-                stacklevel=3,
             )
     return params
 
@@ -443,18 +453,18 @@ def read_estimator(cls: Any, params: dict[str, Any]) -> Any:
     values = {name: decode_value(value, f"$.params.{name}") for name, value in params.items()}
     estimator = cls(**values)
     try:
-        estimator._check_parameters()
+        estimator.check_parameters()
     except (InputError, TypeError) as error:
         raise MisfitError(f"$.params: {error}") from None
     return estimator
 
 
-def set_feature_names(estimator: Any, names: list[str] | None) -> None:
+def set_names(estimator: Any, preparation: Preparation, names: list[str] | None) -> None:
     """Set what the columns were called; None for a table without names."""
-    expected = [plan.name for plan in estimator.preparation_.columns]
-    estimator.n_features_in_ = len(expected)
+    expected = [plan.name for plan in preparation.columns]
     if names is None:
+        estimator.n_features_in_ = len(expected)
         return
     if names != expected:
         raise MisfitError("$.feature_names: must be null or the names of the columns")
-    estimator.feature_names_in_ = np.array(expected, dtype=object)
+    set_feature_names(estimator, expected)

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import time
 
-from marginbn.classifiers.base import BaseBNClassifier, fixed_structure_result
+import numpy as np
+
+from marginbn.classifiers.base import BaseBNClassifier, Fitted
+from marginbn.data.training import TrainingRows
 from marginbn.problem.augmented_tree import augmented_tree
-from marginbn.problem.encoded import EncodedData
-from marginbn.solvers.result import SolveResult
+from marginbn.problem.encoded import EncodedData, contingency
+from marginbn.problem.scores import log_likelihood
+from marginbn.problem.structure import Structure
+from marginbn.solvers.result import SolveResult, Status, TracePoint
 
 
 class NaiveBayesClassifier(BaseBNClassifier):
@@ -25,16 +30,11 @@ class NaiveBayesClassifier(BaseBNClassifier):
         Training rows with missing values are left out ("drop", as in the paper), missing becomes
         a state, or an error; "auto" decides column by column between the first two and loses few
         rows and no class.
-    unseen : {"missing", "error"}, default="missing"
-        What a category never seen in training means at prediction.
     column_kinds : "auto", a kind or dict, default="auto"
         Kind of all columns, or of some by name or index: "numeric", "categorical", "date",
         "day-first" or "month-first" (which become year, month and weekday), "amount" ($1,234.50,
-        80 kg) or "decimal-comma" (1.234,50).
-    identifiers : {"ignore", "use", "error"}, default="ignore"
-        Columns that name a row (nearly every row has its own value) are left out, used, or refused.
-    max_states : int or None, default=50
-        States of a categorical column at most: the rarest are merged into one state "other".
+        80 kg) or "decimal-comma" (1.234,50). Columns that name a row (nearly every row has its own
+        value) are left out unless their kind is given.
     class_weight : None, "balanced" or dict, default=None
         Weight of the rows of each class; "balanced" gives all classes the same total.
 
@@ -46,9 +46,10 @@ class NaiveBayesClassifier(BaseBNClassifier):
     array(['a'], dtype='<U1')
     """
 
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
-        parents = [() if i == 0 else (0,) for i in range(data.n_variables)]
-        return fixed_structure_result(data, parents, "naive_bayes")
+    def _learn(self, rows: TrainingRows) -> Fitted:
+        training = rows.encode()
+        parents = tuple(() if i == 0 else (0,) for i in range(training.data.n_variables))
+        return self._count(rows, training, Structure(parents))
 
 
 class TANClassifier(BaseBNClassifier):
@@ -66,8 +67,28 @@ class TANClassifier(BaseBNClassifier):
     'optimal'
     """
 
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
-        start = time.perf_counter()
-        parents = augmented_tree(data).parents
-        seconds = time.perf_counter() - start
-        return fixed_structure_result(data, parents, "chow_liu", seconds)
+    def _learn(self, rows: TrainingRows) -> Fitted:
+        training = rows.encode()
+        return self._count(rows, training, *_best_tree(training.data))
+
+
+def _best_tree(data: EncodedData) -> tuple[Structure, SolveResult]:
+    """The tree of highest likelihood and what the exact algorithm says about it."""
+    start = time.perf_counter()
+    structure = augmented_tree(data)
+    seconds = time.perf_counter() - start
+    objective = 0.0
+    for child, parents in enumerate(structure.parents):
+        counts = contingency(data, (*parents, child))
+        objective += log_likelihood(counts.reshape(-1, counts.shape[-1]), data.total_weight)
+    result = SolveResult(
+        structure=structure,
+        selection=np.zeros(data.n_variables, dtype=np.int64),
+        objective=objective,
+        bound=objective,
+        status=Status.OPTIMAL,
+        trace=(TracePoint(seconds, objective, objective),),
+        seconds=seconds,
+        solver="chow_liu",
+    )
+    return structure, result

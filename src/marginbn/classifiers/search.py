@@ -9,163 +9,103 @@ import hashlib
 import math
 import os
 import sys
-import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, get_args
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from marginbn.classifiers import validation
-from marginbn.classifiers.base import BaseBNClassifier, Evidence, fixed_structure_result
-from marginbn.classifiers.budget import time_for_search
+from marginbn.classifiers.base import BaseBNClassifier, Fitted
+from marginbn.classifiers.budget import half_used, time_for_search
 from marginbn.classifiers.progress import SearchProgress
 from marginbn.data.columns import as_input_errors
-from marginbn.data.preparation import MAX_STATES
-from marginbn.exceptions import InputError, OptimalityWarning
+from marginbn.data.encode import EncodedTraining
+from marginbn.data.labelled import MissingPolicy
+from marginbn.data.training import TrainingRows
+from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.files import PathLike
-from marginbn.problem.candidates import (
-    Arc,
-    CandidateSets,
-    arcs_against_tiers,
-    enumerate_candidates,
-)
+from marginbn.problem.candidates import Arcs, enumerate_candidates
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import StructureProblem, estimate_size, margin_problem
 from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
 from marginbn.scoring.local_scores import ScoringListener, local_scores
-from marginbn.solvers import solve_structure, solver_names
-from marginbn.solvers.memory import parse_memory
-from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, TracePoint
+from marginbn.solvers import solve_structure
+from marginbn.solvers.result import SolveResult, Status, TracePoint
 from marginbn.solvers.run import Callback
-from marginbn.solvers.solve import check_rows
+from marginbn.solvers.solve import Search
 
-DEFAULT_GAP = 1e-4
-"""Relative gap at which a search stops that nobody asked for a proof."""
-
-
-def check_solver(name: str, value: Any) -> None:
-    """Refuse names that no solver has."""
-    known = ["auto", *solver_names()]
-    if value not in known:
-        raise InputError(f"{name} must be one of {known}, got {value!r}")
+DEFAULT_SEARCH = Search()
 
 
-class SearchingBNClassifier(BaseBNClassifier):
-    """A classifier that builds a problem and has it solved.
+def check_search(name: str, value: Any) -> None:
+    """Refuse anything but None or a :class:`Search` that makes sense."""
+    if value is None:
+        return
+    if not isinstance(value, Search):
+        raise InputError(f"{name} must be a marginbn.Search or None, got {value!r}")
+    value.check()
 
-    Besides the parameters below, subclasses take ``random_state``, ``n_jobs``, ``verbose``,
-    ``required_arcs``, ``forbidden_arcs``, ``tiers`` and ``callback``.
-    """
 
-    _CHECKS: ClassVar[dict[str, validation.Check]] = {
-        **BaseBNClassifier._CHECKS,
-        "max_parents": validation.check_count,
-        "solver": check_solver,
-        "time_limit": validation.optional(validation.check_positive),
-        "gap_tolerance": validation.optional(validation.check_not_negative),
-        "memory_limit": lambda _, value: parse_memory(value),
-        "checkpoint": validation.check_path,
-        "certificate": validation.check_path,
-    }
+@dataclass(frozen=True)
+class Found:
+    """What a search found, and the SHA-256 of the certificate if one was written."""
 
-    rows: Any = "auto"
-    """Margin rows to work with, where there are any."""
+    result: SolveResult
+    certificate_sha256: str | None = None
 
-    dask: Any = None
-    """The cluster to search on, if any."""
 
-    def _tolerance(self) -> float:
-        """The gap at which a search may stop; whoever wants a certificate wants a proof."""
-        if self.gap_tolerance is not None:
-            return float(self.gap_tolerance)
-        return DEFAULT_GAP if self.certificate is None else PROOF_TOLERANCE
+def run_search(
+    problem: StructureProblem,
+    search: Search,
+    *,
+    time_limit: float | None,
+    certificate: PathLike | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    start: Structure | SolveResult | None = None,
+) -> Found:
+    """Solve within the limits; a limit is a normal ending, reported by a warning."""
+    before = _stamp(certificate)
+    limits = [limit for limit in (time_limit, search.time_limit) if limit is not None]
+    limit = min(limits, default=None)
+    progress = SearchProgress(limit) if search.verbose else None
+    result = solve_structure(
+        problem,
+        search.solver,
+        time_limit=limit,
+        gap_tolerance=search.gap_tolerance,
+        start=start,
+        callback=_listener(progress, search.callback),
+        seed=seed_of(random_state),
+        n_jobs=n_jobs,
+        memory_limit=search.memory_limit,
+        checkpoint=search.checkpoint,
+        certificate=certificate,
+        rows=search.rows,
+        dask=search.dask,
+    )
+    if progress is not None:
+        progress.close(result)
+    warn_if_open(result)
+    if certificate is None or _stamp(certificate) == before:  # none, or the file of another fit
+        return Found(result)
+    return Found(result, sha256_of(certificate))
 
-    @abstractmethod
-    def _problem(self, data: EncodedData) -> StructureProblem:
-        """What is maximised over which structures."""
 
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
-        return single_class_result(data) or self._search(self._problem(data))
+def _listener(progress: SearchProgress | None, callback: Callback | None) -> Callback | None:
+    """The user's callback and the progress that is shown, whichever are wanted."""
+    if progress is None or callback is None:
+        return progress or callback
 
-    def _candidates(self, data: EncodedData) -> CandidateSets:
-        """Candidate parent sets under the required and forbidden arcs."""
-        if self.verbose:
-            size = estimate_size(data, self.max_parents, margin=self.margin)
-            sys.stderr.write(f"{size}\n")  # before anything large is allocated
-        return enumerate_candidates(
-            data.n_variables,
-            self.max_parents,
-            required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
-            forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
-            constant=data.constant,
-            names=data.names,
-        )
+    def both(point: TracePoint) -> bool | None:
+        progress(point)
+        return callback(point)
 
-    def _search(
-        self,
-        problem: StructureProblem,
-        start: Structure | SolveResult | None = None,
-        time_limit: float | None = None,
-    ) -> SolveResult:
-        """Solve within the limits; a limit is a normal ending, reported by a warning."""
-        before = _stamp(self.certificate)
-        limit = time_limit or self._time_left()
-        progress = SearchProgress(limit) if self.verbose else None
-        result = solve_structure(
-            problem,
-            self.solver,
-            time_limit=limit,
-            gap_tolerance=self._tolerance(),
-            start=start,
-            callback=self._listener(progress),
-            seed=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-            memory_limit=self.memory_limit,
-            checkpoint=self.checkpoint,
-            certificate=self.certificate,
-            rows=self.rows,
-            dask=self.dask,
-        )
-        if progress is not None:
-            progress.close(result)
-        if (
-            _stamp(self.certificate) != before
-        ):  # else it is the file of another fit, or there is none
-            self._written = sha256_of(self.certificate)
-        warn_if_open(result, stacklevel=5)  # the caller of fit
-        return result
-
-    @property
-    def _limit_of_fit(self) -> float | None:
-        limit: float | None = self.time_limit
-        return limit
-
-    def _time_left(self) -> float | None:
-        """Seconds for the search."""
-        return time_for_search(self.time_limit, self._elapsed())
-
-    def _evidence(self, data: EncodedData) -> Evidence:
-        return replace(
-            super()._evidence(data),
-            data_sha256=define_data(data).fingerprint(),
-            certificate_sha256=self.__dict__.pop("_written", None),
-        )
-
-    def _listener(self, progress: SearchProgress | None) -> Callback | None:
-        """The user's callback and the progress that is shown, whichever are wanted."""
-        if progress is None or self.callback is None:
-            return progress or self.callback
-
-        def both(point: TracePoint) -> bool | None:
-            progress(point)
-            return self.callback(point)  # type: ignore[no-any-return]
-
-        return both
+    return both
 
 
 def sha256_of(path: PathLike) -> str:
@@ -182,54 +122,6 @@ def _stamp(path: PathLike | None) -> tuple[int, int] | None:
     return status.st_ino, status.st_mtime_ns
 
 
-def resolve_arcs(arcs: Any, names: Sequence[str], name: str) -> tuple[Arc, ...]:
-    """Arcs given as (parent, child) by name, or by index with the class at 0."""
-    if arcs is None:
-        return ()
-    try:
-        pairs = [(parent, child) for parent, child in arcs]
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be pairs (parent, child), got {arcs!r}") from None
-    return tuple((_resolve(p, names, name), _resolve(c, names, name)) for p, c in pairs)
-
-
-def resolve_forbidden(params: Mapping[str, Any], names: Sequence[str]) -> tuple[Arc, ...]:
-    """Arcs that are forbidden by name or run against the tiers."""
-    forbidden = {*resolve_arcs(params["forbidden_arcs"], names, "forbidden_arcs")}
-    if params.get("tiers") is not None:
-        forbidden.update(arcs_against_tiers(resolve_tiers(params["tiers"], names)))
-    clash = forbidden & set(resolve_arcs(params["required_arcs"], names, "required_arcs"))
-    if clash:
-        parent, child = (names[v] for v in min(clash))
-        raise InputError(
-            f"the arc from {parent!r} to {child!r} is among required_arcs, but forbidden_arcs "
-            "or tiers exclude it"
-        )
-    return tuple(sorted(forbidden))
-
-
-def resolve_tiers(tiers: Any, names: Sequence[str]) -> list[list[int]]:
-    """Tiers given as lists of names, or of indices with the class at 0."""
-    try:
-        listed = [list(tier) for tier in tiers]
-    except TypeError:
-        listed = None
-    if listed is None or any(isinstance(tier, str) for tier in tiers):
-        raise InputError(f"tiers must be lists of variables, first to last, got {tiers!r}")
-    return [[_resolve(v, names, "tiers") for v in tier] for tier in listed]
-
-
-def _resolve(variable: Any, names: Sequence[str], name: str) -> int:
-    if isinstance(variable, str) and variable in names:
-        return names.index(variable)
-    if isinstance(variable, (int, np.integer)) and 0 <= variable < len(names):
-        return int(variable)
-    raise InputError(
-        f"{name} names the variable {variable!r}; known are {list(names)} "
-        f"and the indices 0 (the class) to {len(names) - 1}"
-    )
-
-
 def seed_of(random_state: Any) -> int:
     """A seed for the solver's heuristics; None means 0, so that fits are reproducible."""
     if random_state is None:
@@ -240,21 +132,79 @@ def seed_of(random_state: Any) -> int:
         return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def warn_if_open(result: SolveResult, stacklevel: int) -> None:
+def warn_if_open(result: SolveResult) -> None:
     """Say what is known when the search ended before the proof."""
     if result.status in (Status.OPTIMAL, Status.GAP_LIMIT):
         return
     remedy = "a larger time_limit narrows the gap"
     if result.status is Status.ROUNDING:
         remedy = "the scores cannot be computed more exactly: use smaller weights"
-    warnings.warn(
+    warn_user(
         f"the search ended after {result.seconds:.1f} s ({result.status.replace('_', ' ')}) "
         f"before optimality was proven: objective {result.objective:.6g}, bound "
         f"{result.bound:.6g}, gap {100 * result.gap:.2g} %. The structure is the best found; "
         f"{remedy}",
         OptimalityWarning,
-        stacklevel=stacklevel,
     )
+
+
+class SearchingBNClassifier(BaseBNClassifier):
+    """A classifier that builds a problem and has it solved.
+
+    Subclasses take ``max_parents``, ``required_arcs``, ``forbidden_arcs``, ``time_limit``,
+    ``certificate``, ``random_state``, ``n_jobs`` and ``search``.
+    """
+
+    _CHECKS: ClassVar[dict[str, validation.Check]] = {
+        **BaseBNClassifier._CHECKS,
+        "max_parents": validation.check_count,
+        "time_limit": validation.optional(validation.check_positive),
+        "certificate": validation.check_path,
+        "search": check_search,
+    }
+    _compares_classes: ClassVar[bool] = True
+    """Whether a single class leaves nothing to maximise."""
+
+    def search_settings(self) -> Search:
+        """How this classifier searches."""
+        return self.search or DEFAULT_SEARCH
+
+    def arcs(self) -> Arcs:
+        """Arcs that are required and forbidden."""
+        return Arcs(self.required_arcs, self.forbidden_arcs)
+
+    @abstractmethod
+    def build_problem(self, data: EncodedData) -> StructureProblem:
+        """What is maximised over which structures."""
+
+    def _learn(self, rows: TrainingRows) -> Fitted:
+        training = rows.encode(half_used(self.time_limit, rows.elapsed))
+        if self._compares_classes and training.data.n_classes == 1:
+            return self._count(rows, training, no_arcs(training.data))
+        found = run_search(
+            self.build_problem(training.data),
+            self.search_settings(),
+            time_limit=time_for_search(self.time_limit, rows.elapsed()),
+            certificate=self.certificate,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+        return self._count_found(rows, training, found)
+
+    def _count_found(self, rows: TrainingRows, training: EncodedTraining, found: Found) -> Fitted:
+        """What was searched for, with its tables and what a certificate can be compared with."""
+        counted = self._count(rows, training, found.result.structure, found.result)
+        evidence = replace(
+            counted.evidence,
+            data_sha256=define_data(training.data).fingerprint(),
+            certificate_sha256=found.certificate_sha256,
+        )
+        return replace(counted, evidence=evidence)
+
+
+def no_arcs(data: EncodedData) -> Structure:
+    """The structure of independent variables."""
+    return Structure(((),) * data.n_variables)
 
 
 class GenerativeBNClassifier(SearchingBNClassifier):
@@ -273,16 +223,10 @@ class GenerativeBNClassifier(SearchingBNClassifier):
         Strength of the prior of ``score="bdeu"``.
     smoothing : float, default=1.0
         Added to every count for the parameters (not for the score).
-    solver, time_limit, gap_tolerance, random_state, n_jobs, verbose, callback, memory_limit, \
-checkpoint, certificate
-        As in :class:`MaxMarginBNClassifier`.
-    required_arcs, forbidden_arcs : list of (parent, child), optional
-        Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
-    tiers : list of lists of variables, optional
-        Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
-        names are free.
-    missing, unseen, column_kinds, identifiers, max_states, class_weight
+    missing, column_kinds, class_weight
         As in :class:`NaiveBayesClassifier`.
+    required_arcs, forbidden_arcs, time_limit, certificate, random_state, n_jobs, search
+        As in :class:`MaxMarginBNClassifier`.
 
     Examples
     --------
@@ -293,6 +237,8 @@ checkpoint, certificate
     'optimal'
     """
 
+    _compares_classes = False
+
     def __init__(
         self,
         *,
@@ -301,27 +247,34 @@ checkpoint, certificate
         class_restricted: bool = True,
         equivalent_sample_size: float = 1.0,
         smoothing: float = 1.0,
-        solver: str = "auto",
-        time_limit: float | None = 10.0,
-        gap_tolerance: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
+        missing: MissingPolicy = "auto",
+        column_kinds: Any = "auto",
+        class_weight: Any = None,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
-        tiers: Any = None,
-        missing: str = "auto",
-        unseen: str = "missing",
-        column_kinds: Any = "auto",
-        identifiers: str = "ignore",
-        max_states: int | None = MAX_STATES,
-        class_weight: Any = None,
-        callback: Any = None,
-        memory_limit: Any = None,
-        checkpoint: Any = None,
-        certificate: Any = None,
+        time_limit: float | None = 10.0,
+        certificate: PathLike | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        search: Search | None = None,
     ) -> None:
-        self._store(locals())
+        super().__init__(
+            smoothing=smoothing,
+            missing=missing,
+            column_kinds=column_kinds,
+            class_weight=class_weight,
+        )
+        self.score = score
+        self.max_parents = max_parents
+        self.class_restricted = class_restricted
+        self.equivalent_sample_size = equivalent_sample_size
+        self.required_arcs = required_arcs
+        self.forbidden_arcs = forbidden_arcs
+        self.time_limit = time_limit
+        self.certificate = certificate
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.search = search
 
     # The parameter "score" has the name of scikit-learn's accuracy method. Reading the attribute
     # gives the method, setting it stores the parameter, and get_params gives the parameter.
@@ -338,21 +291,19 @@ checkpoint, certificate
         """Parameters by name."""
         return {**super().get_params(deep), "score": self.__dict__["score"]}
 
-    def _problem(self, data: EncodedData) -> StructureProblem:
+    def build_problem(self, data: EncodedData) -> StructureProblem:
+        required, forbidden = self.arcs().resolve(data.names)
         return local_scores(
             data,
             self.__dict__["score"],
             self.max_parents,
             equivalent_sample_size=self.equivalent_sample_size,
             class_restricted=self.class_restricted,
-            required=resolve_arcs(self.required_arcs, data.names, "required_arcs"),
-            forbidden=resolve_forbidden(self.get_params(deep=False), data.names),
+            required=required,
+            forbidden=forbidden,
             n_jobs=self.n_jobs,
-            progress=ScoringListener() if self.verbose else None,
+            progress=ScoringListener() if self.search_settings().verbose else None,
         )
-
-    def _learn_structure(self, data: EncodedData) -> SolveResult:
-        return self._search(self._problem(data))
 
 
 def gamma_from_probability(p: float) -> float:
@@ -385,8 +336,6 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         Parents per variable, the class counted.
     smoothing : float, default=1.0
         Added to every count (Laplace).
-    solver : str, default="auto"
-        ``"auto"`` or a name from :func:`marginbn.available_solvers`.
     time_limit : float or None, default=10.0
         Seconds for the whole fit: on most tables the structure hardly changes after the first ones,
         and a proof that takes longer should be asked for. Reading and counting are never cut short,
@@ -395,41 +344,19 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         of the limit or half a second. Compiling, once per machine, does not count. When it ends
         early the best structure is used, ``gap_`` tells how far it can be from the optimum, and an
         :class:`OptimalityWarning` is given.
-    gap_tolerance : float or None, default=None
-        Relative gap at which the search stops. None stands for 1e-4: 0.01 %, as in most solvers of
-        integer programs, is less than what any prediction depends on; and for 1e-6, a proof of
-        optimality, if there is a ``certificate``.
     random_state : int, RandomState or None, default=None
         Seed of the search heuristics; None stands for 0.
     n_jobs : int or None, default=None
         Workers of the search, where the solver can use them; None stands for 1.
-    verbose : int, default=0
-        1 shows progress: lines on stderr, in a notebook a bar.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
-    tiers : list of lists of variables, optional
-        Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
-        names are free.
-    missing, unseen, column_kinds, identifiers, max_states, class_weight
+    missing, column_kinds, class_weight
         As in :class:`NaiveBayesClassifier`.
-    callback : callable, optional
-        Called with a :class:`TracePoint` at every improvement; a true return value stops.
-    memory_limit : int, str or None, default=None
-        Bytes that the search may take, or text like "2 GB"; None stands for most of what the
-        machine has left. A full store of open nodes is searched depth first.
-    checkpoint : str, path or None, default=None
-        File in which the search is kept, now and then and at its end; fitting the same data again
-        goes on from it. A file of another problem is refused, so cross-validation, which fits many
-        problems, cannot share one.
     certificate : str, path or None, default=None
         File for a proof of the result that ``marginbn verify`` can check; part of the time limit
         goes into writing it down. Every fit writes it again.
-    rows : {"auto", "all", "groups"}, default="auto"
-        Margin rows that the search works with; objective, bound and gap are those of all rows in
-        any case; see *Large data* in the guide.
-    dask : str, distributed.Client or None, default=None
-        Search on a Dask cluster: the address of its scheduler, a client, or "local" for processes
-        on this machine; not together with ``certificate``. Needs ``marginbn[dask]``.
+    search : Search or None, default=None
+        Solver, gap, memory, checkpoint, progress and the like; see :class:`marginbn.Search`.
 
     Attributes
     ----------
@@ -451,66 +378,73 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         "gamma": validation.check_positive,
         "p": validation.optional(lambda _, value: gamma_from_probability(value)),
         "margin": validation.one_of(*get_args(MarginKind)),
-        "rows": lambda _, value: check_rows(value),
     }
 
     def __init__(
         self,
         *,
-        margin: Any = "multiclass",
+        margin: MarginKind = "multiclass",
         gamma: float = DEFAULT_GAMMA,
         p: float | None = None,
         max_parents: int = 2,
         smoothing: float = 1.0,
-        solver: str = "auto",
-        time_limit: float | None = 10.0,
-        gap_tolerance: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
+        missing: MissingPolicy = "auto",
+        column_kinds: Any = "auto",
+        class_weight: Any = None,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
-        tiers: Any = None,
-        missing: str = "auto",
-        unseen: str = "missing",
-        column_kinds: Any = "auto",
-        identifiers: str = "ignore",
-        max_states: int | None = MAX_STATES,
-        class_weight: Any = None,
-        callback: Any = None,
-        memory_limit: Any = None,
-        checkpoint: Any = None,
-        certificate: Any = None,
-        rows: Any = "auto",
-        dask: Any = None,
+        time_limit: float | None = 10.0,
+        certificate: PathLike | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        search: Search | None = None,
     ) -> None:
-        self._store(locals())
+        super().__init__(
+            smoothing=smoothing,
+            missing=missing,
+            column_kinds=column_kinds,
+            class_weight=class_weight,
+        )
+        self.margin = margin
+        self.gamma = gamma
+        self.p = p
+        self.max_parents = max_parents
+        self.required_arcs = required_arcs
+        self.forbidden_arcs = forbidden_arcs
+        self.time_limit = time_limit
+        self.certificate = certificate
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.search = search
 
     @property
     def gamma_(self) -> float:
         """The desired log margin, as ``gamma`` or as ``p`` says."""
         return float(self.gamma) if self.p is None else gamma_from_probability(self.p)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Refuse parameters that no data could make sense of."""
+        super().check_parameters()
         if self.p is not None and self.gamma != DEFAULT_GAMMA:
             raise InputError(
                 f"give either gamma or p, got gamma={self.gamma!r} and p={self.p!r}; "
                 f"p={self.p!r} stands for gamma={self.gamma_:.6g}"
             )
 
-    def _problem(self, data: EncodedData) -> StructureProblem:
-        return margin_problem(
-            data,
-            self._candidates(data),
-            margin=self.margin,
-            gamma=self.gamma_,
-            smoothing=self.smoothing,
+    def build_problem(self, data: EncodedData) -> StructureProblem:
+        """The soft margin over all structures that are allowed."""
+        if self.search_settings().verbose:
+            size = estimate_size(data, self.max_parents, margin=self.margin)
+            sys.stderr.write(f"{size}\n")  # before anything large is allocated
+        required, forbidden = self.arcs().resolve(data.names)
+        candidates = enumerate_candidates(
+            data.n_variables,
+            self.max_parents,
+            required=required,
+            forbidden=forbidden,
+            constant=data.constant,
+            names=data.names,
         )
-
-
-def single_class_result(data: EncodedData) -> SolveResult | None:
-    """With one class there is no rival and nothing to separate: the empty structure, else None."""
-    if data.n_classes > 1:
-        return None
-    return fixed_structure_result(data, [()] * data.n_variables, "single_class")
+        return margin_problem(
+            data, candidates, margin=self.margin, gamma=self.gamma_, smoothing=self.smoothing
+        )

@@ -34,12 +34,6 @@ def check_positive(name: str, value: Any) -> None:
         raise InputError(f"{name} must be a positive number, got {value!r}")
 
 
-def check_not_negative(name: str, value: Any) -> None:
-    """Refuse anything but a number of at least 0."""
-    if not (isinstance(value, (int, float)) and value >= 0):
-        raise InputError(f"{name} must be a number of at least 0, got {value!r}")
-
-
 def check_count(name: str, value: Any, least: int = 0) -> None:
     """Refuse anything but an integer of at least ``least``."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
@@ -142,7 +136,7 @@ def read_features(
     """
     if isinstance(X, Table):
         check_shape(X.n_rows, X.n_columns)
-        set_feature_names(estimator, X)
+        set_feature_names(estimator, X.names)
         return as_table(X if rows is None else X.take(rows), kinds=kinds)
     table, names = _check_features(estimator, X, reset=True)
     return as_table(_take(table, rows), kinds=kinds, names=names)
@@ -229,10 +223,10 @@ def _matching_columns(table: Table, preparation: Preparation) -> Table:
     return table.select(preparation.used_names)
 
 
-def set_feature_names(estimator: Any, table: Table) -> None:
+def set_feature_names(estimator: Any, names: Sequence[str]) -> None:
     """Set scikit-learn's attributes about the features, as ``validate_data`` does for frames."""
-    estimator.feature_names_in_ = np.array(table.names, dtype=object)
-    estimator.n_features_in_ = table.n_columns
+    estimator.feature_names_in_ = np.array(names, dtype=object)
+    estimator.n_features_in_ = len(names)
 
 
 def check_shape(n_rows: int, n_columns: int) -> None:

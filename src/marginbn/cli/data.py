@@ -6,8 +6,8 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Any, get_args
 
 import numpy as np
@@ -20,13 +20,14 @@ from marginbn.classifiers.validation import check_shape
 from marginbn.cli.options import STDIN, RowOptions, TableOptions
 from marginbn.data import labelled
 from marginbn.data.columns import Column, WantedKind
-from marginbn.data.encode import UnseenCategories, add_unseen, describe_unseen, encode_training
+from marginbn.data.encode import UnseenCategories, add_unseen, describe_unseen
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
 from marginbn.data.new_rows import FeatureRows, results_of, source_of_typed
-from marginbn.data.preparation import PreparationSettings, tell
+from marginbn.data.preparation import TableSettings
 from marginbn.data.source import ARROW_SUFFIXES, Source
 from marginbn.data.table import Table, as_table, format_of, open_file, suggestion
 from marginbn.data.text_files import DELIMITERS, PACKED, other_delimiter, source_of_stream
+from marginbn.data.training import RowsInMemory
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.wording import listing
@@ -112,7 +113,7 @@ def open_rows(options: RowOptions) -> Iterator[Source]:
 
 def check_columns(classifier: BaseBNClassifier, names: Sequence[str], allow_missing: bool) -> None:
     """Refuse a table that lacks features, unless that is allowed; one feature must be there."""
-    features = classifier._preparation.used_names
+    features = classifier.preparation_.used_names
     absent = [name for name in features if name not in names]
     if absent and not allow_missing:
         raise InputError(
@@ -140,7 +141,7 @@ def encoded_chunks(
     classifier: BaseBNClassifier, source: Source, kept: Sequence[str] = ()
 ) -> Iterator[tuple[pa.Table, NDArray[np.int32]]]:
     """Every block of rows and its codes, class column included; -1 is summed out."""
-    preparation, coding = classifier._preparation, classifier.coding_
+    preparation, coding = classifier.preparation_, classifier.coding_
     rows, positions = FeatureRows(preparation, coding, source), results_of(preparation)
     absent = [i + 1 for name in rows.absent for i in positions[name]]
     unseen: dict[str, UnseenCategories] = {}
@@ -149,7 +150,7 @@ def encoded_chunks(
         for block in source.blocks([n for n in source.names if n in {*kept, *positions}]):
             table = preparation.apply(rows.read(block, start))
             with _counting_from(start):
-                codes = with_class_column(coding.encode(table, classifier.unseen))
+                codes = with_class_column(coding.encode(table))
             codes[:, absent] = -1
             add_unseen(unseen, coding, table)
             yield block, codes
@@ -262,13 +263,7 @@ def hold_out(
     return rows.take(train), rows.take(test)
 
 
-def encode_rows(
-    rows: LabelledTable, missing: Any, settings: PreparationSettings | None = None
-) -> EncodedData:
-    """Prepared, discretised and encoded, as a classifier would do before its search."""
+def encode_rows(rows: LabelledTable, settings: TableSettings) -> EncodedData:
+    """Prepared, discretised and encoded, as a classifier does before its search."""
     check_shape(rows.features.n_rows, rows.features.n_columns)
-    settings = settings or PreparationSettings()
-    preparation = settings.learn(rows.features)
-    tell(preparation, settings, stacklevel=3)
-    rows = replace(rows, features=preparation.apply_to_all(rows.features))
-    return encode_training(rows.without_missing(missing), missing).data
+    return RowsInMemory.of(rows, settings, monotonic()).encode().data

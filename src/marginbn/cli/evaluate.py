@@ -97,9 +97,9 @@ def _baselines(classifier: BaseBNClassifier) -> dict[str, Any]:
     """Makers of what is no network, with the same columns and class weights."""
     from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
 
-    settings = classifier._preparation_settings()
+    settings = classifier.table_settings()
     return {
-        "logistic-regression": lambda: LogisticBaseline(settings, classifier.class_weight),
+        "logistic-regression": lambda: LogisticBaseline(settings),
         "majority": lambda: MajorityBaseline(settings),
     }
 

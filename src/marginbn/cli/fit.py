@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import textwrap
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from marginbn.classifiers.measures import Quality
     from marginbn.data.inspection import DataReport
     from marginbn.data.labelled import LabelledTable
-    from marginbn.data.source import Source
     from marginbn.report.summary import AccuracyLine
 
 
@@ -68,9 +69,8 @@ def fit(
 
     began = monotonic()
     check_holdout(holdout)
-    files = {"checkpoint": checkpoint, "certificate": certificate}
-    classifier = options.build_classifier(model, search, files)
-    try_outputs(output=output, **files)
+    classifier = options.build_classifier(model, search, checkpoint, certificate)
+    try_outputs(output=output, checkpoint=checkpoint, certificate=certificate)
     outcome = learn_and_measure(classifier, table, holdout, began, quiet)
     measures = None if outcome.quality is None else outcome.quality.numbers()
     saved = write_output(output, lambda path: save_model(classifier, path, held_out=measures))
@@ -86,7 +86,8 @@ def fit(
         note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
     if not saved:
         return ERROR
-    return DONE if classifier.result_.is_closed else OPEN_GAP
+    result = classifier.result_
+    return DONE if result is None or result.is_closed else OPEN_GAP
 
 
 @dataclass(frozen=True)
@@ -125,19 +126,20 @@ def learn_and_measure(
     from marginbn.cli.data import feature_kinds, labelled_rows, load_source, long_stream
 
     classifier.set_params(column_kinds=feature_kinds(table))
-    classifier._count_from(began)
     stream = long_stream(table.table, table.drop)
     if stream is not None:
         check_pieces(table, holdout)
         note("Learning from all rows, which are read in pieces; quality is not measured.", quiet)
-        learn_in_pieces(classifier, stream, str(table.target), quiet)
+        with showing_progress(classifier, quiet):
+            classifier.fit(stream, str(table.target))
         return Outcome(classifier, [], None, None)
     source = load_source(table)
     rows = labelled_rows(source.train, source.target, table.drop)
     report = look_at(classifier, rows)
     tell_hints(report, quiet)
     double = make_double(classifier)
-    learn(classifier, rows, quiet)
+    with showing_progress(classifier, quiet):
+        classifier.fit_rows(rows, began)
     accuracies = [measure_seen(classifier, rows)]
     if holdout is None and source.test is not None:
         test_rows = labelled_rows(source.test, source.target)
@@ -160,10 +162,9 @@ def measure_double(
     Nothing is measured where the user has stopped the search or stops this one.
     """
     from marginbn.cli.data import hold_out
-    from marginbn.solvers.result import Status
 
     share = options.DEFAULT_HOLDOUT if holdout is None else holdout
-    if rows.n_rows < 2 or outcome.classifier.result_.status is Status.INTERRUPTED:
+    if rows.n_rows < 2 or outcome.classifier.status_ == "interrupted":
         share = 0.0
     train, held_out = hold_out(rows, share, seed=0)
     if held_out is None:
@@ -176,10 +177,11 @@ def measure_double(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # given already, by the first fit
-            learn(double, train, quiet)
+            with showing_progress(double, quiet):
+                double.fit_rows(train)
     except KeyboardInterrupt:
         return outcome
-    if double.result_.status is Status.INTERRUPTED:
+    if double.status_ == "interrupted":
         return outcome
     line, quality = measure(double, held_out)
     lines = [*outcome.accuracies, line]
@@ -190,9 +192,9 @@ def print_outcome(outcome: Outcome) -> None:
     """Verdict, facts, structure, and all measures."""
     from marginbn.report.summary import describe
 
-    classifier, quality = outcome.classifier, outcome.quality
+    classifier, quality, result = outcome.classifier, outcome.quality, outcome.classifier.result_
     text = describe(classifier, outcome.accuracies, text_width())
-    print_verdict(text, proved=classifier.result_.is_optimal)
+    print_verdict(text, proved=None if result is None else result.is_optimal)
     if quality is None:
         return
     told = ["", f"Quality on {counted(quality.n_rows, 'held-out row')}"]
@@ -232,27 +234,30 @@ def make_double(classifier: BaseBNClassifier) -> BaseBNClassifier:
     """The same unfitted classifier, which writes no files."""
     from sklearn.base import clone
 
+    from marginbn.classifiers.search import SearchingBNClassifier
+
     double: BaseBNClassifier = clone(classifier)
-    files = {"checkpoint", "certificate"} & double.get_params(deep=False).keys()
-    double.set_params(**dict.fromkeys(files))
+    if isinstance(double, SearchingBNClassifier):
+        search = replace(double.search_settings(), checkpoint=None)
+        double.set_params(search=search, certificate=None)
     return double
 
 
-def learn(classifier: BaseBNClassifier, rows: LabelledTable, quiet: bool) -> None:
+@contextmanager
+def showing_progress(classifier: BaseBNClassifier, quiet: bool) -> Iterator[None]:
     """Fit with a progress line; Ctrl-C ends the search, not the program."""
-    with ProgressLine(enabled=not quiet) as progress:
-        if "callback" in classifier.get_params(deep=False):
-            classifier.set_params(callback=progress)
-        classifier._fit_table(rows)
+    from marginbn.classifiers.search import SearchingBNClassifier
 
-
-def learn_in_pieces(classifier: BaseBNClassifier, stream: Source, target: str, quiet: bool) -> None:
-    """Fit with a progress line to a table that is read in pieces."""
     with ProgressLine(enabled=not quiet) as progress:
-        if "callback" in classifier.get_params(deep=False):
-            classifier.set_params(callback=progress)
-        classifier._check_parameters()
-        classifier._fit_stream(stream, target, None)
+        if not isinstance(classifier, SearchingBNClassifier):
+            yield
+            return
+        asked, search = classifier.search, classifier.search_settings()
+        classifier.set_params(search=replace(search, callback=progress))
+        try:
+            yield
+        finally:
+            classifier.set_params(search=asked)
 
 
 def measure_seen(classifier: BaseBNClassifier, rows: LabelledTable) -> AccuracyLine:

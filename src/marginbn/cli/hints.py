@@ -1,7 +1,7 @@
 """What the library advises, in the words of the command line.
 
-Messages of the library name arguments of Python: ``identifiers='use' keeps them``. Whoever reads
-them below a command types ``--identifiers use``.
+Messages of the library name arguments of Python: ``missing='state' keeps them``. A reader of the
+command line types ``--missing state``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ OPTION_NAMES = {
     "gamma": "--p",
     "gammas": "--p",
     "n_jobs": "--jobs",
+    "dask": "--jobs",
 }
 """Options whose name is not that of the parameter."""
 

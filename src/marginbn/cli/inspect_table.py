@@ -43,8 +43,7 @@ def look_at(classifier: BaseBNClassifier, rows: LabelledTable) -> DataReport:
     """What the classifier would make of the rows."""
     from marginbn.data.inspection import inspect_rows
 
-    missing: Any = classifier.missing
-    return inspect_rows(rows, classifier._preparation_settings(), missing)
+    return inspect_rows(rows, classifier.table_settings())
 
 
 def look_without_class(table: options.TableOptions, missing: options.Missing | None) -> DataReport:

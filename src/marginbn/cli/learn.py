@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -127,12 +127,13 @@ def learn(
     else:
         note(f"Learning from {rows.n_rows} rows and {rows.n_columns} columns.", quiet)
     with ProgressLine(enabled=not quiet) as progress:
-        learner.set_params(callback=progress)
+        asked = learner.search
+        learner.set_params(search=replace(asked, callback=progress))
         if rows is None:
             learner.fit(stream)
         else:
-            learner._fit_table(rows)
-    learner.set_params(callback=None)
+            learner.fit_table(rows)
+    learner.set_params(search=asked)
     saved = write_output(output, lambda path: save_model(learner, path))
     for path in exports:
         saved &= write_output(path, lambda name: save_network(learner.network_, name))
@@ -160,14 +161,11 @@ def build_learner(
     """The unfitted learner that the options describe."""
     from marginbn.classifiers.learner import BayesianNetworkLearner
     from marginbn.cli.data import feature_kinds
+    from marginbn.solvers.solve import Search
 
-    given: dict[str, Any] = {
-        "solver": search.solver,
-        "gap_tolerance": search.gap,
-        "n_jobs": search.jobs,
-        "checkpoint": checkpoint,
-        "certificate": certificate,
-    }
+    given = {"solver": search.solver, "gap_tolerance": search.gap, "checkpoint": checkpoint}
+    missing: Any = table.missing.value
+    fields: Any = {name: value for name, value in given.items() if value is not None}
     learner = BayesianNetworkLearner(
         score=network.score.value,
         max_parents=network.max_parents,
@@ -176,12 +174,14 @@ def build_learner(
         forbidden_arcs=options.parse_arcs(network.forbid, "--forbid"),
         tiers=[[v.strip() for v in tier.split(",")] for tier in network.tier or ()] or None,
         n_bins=table.bins,
-        missing=table.missing.value,
+        missing=missing,
         random_state=search.seed,
         column_kinds=feature_kinds(table.table_options),
-        **{name: value for name, value in given.items() if value is not None},
+        certificate=certificate,
+        n_jobs=search.jobs,
+        search=Search(**fields),
     )
     if search.time_limit is not None:
         learner.set_params(time_limit=search.time_limit or None)
-    learner._check_parameters()
+    learner.check_parameters()
     return learner

@@ -5,7 +5,6 @@ None stands for "not given": the classifier's own default applies. A panel is a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -48,9 +47,6 @@ Missing = StrEnum("Missing", "AUTO DROP STATE ERROR")
 
 DEFAULT_HOLDOUT = 0.2
 """Share of the rows that ``marginbn fit`` holds out to measure quality."""
-
-MAX_STATES = 50
-"""As in marginbn.data.preparation; a test compares them."""
 
 TableArgument = Annotated[
     str,
@@ -104,11 +100,15 @@ ForbidOption = Annotated[
 ]
 TimeLimitOption = Annotated[
     float | None,
-    search_option(metavar="S", help="Seconds for learning; 0 for no limit. [default: 10]"),
+    search_option(
+        metavar="S", help="Seconds for learning; 0 for no limit. [default: 10, of max-margin-cv 60]"
+    ),
 ]
 GapOption = Annotated[
     float | None,
-    search_option(metavar="G", help="Stop at this relative gap between objective and bound."),
+    search_option(
+        metavar="G", help="Stop at this relative gap between objective and bound. [default: 1e-6]"
+    ),
 ]
 CheckpointOption = Annotated[
     Path | None,
@@ -282,27 +282,32 @@ _CLASSES = {
 def build_classifier(
     model: ModelOptions,
     search: SearchOptions | None = None,
-    files: Mapping[str, Path | None] | None = None,
+    checkpoint: Path | None = None,
+    certificate: Path | None = None,
     **more: Any,
 ) -> BaseBNClassifier:
     """The classifier that the options ask for; wrong values are usage errors.
 
-    ``files`` are a checkpoint and a certificate, ``more`` parameters that have no option here.
+    ``more`` are parameters that have no option here.
     """
     import marginbn
 
     cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[model.method])
     known = cls().get_params(deep=False).keys()
     given = _given_parameters(model, search) | more
-    given |= {name: str(path) for name, path in (files or {}).items() if path is not None}
-    for name in given:
-        if name not in known:
-            raise typer.BadParameter(
-                f"has no meaning with --method {model.method}", param_hint=option_name(name)
-            )
+    if certificate is not None:
+        given["certificate"] = str(certificate)
+    fields = _search_fields(search, checkpoint)
+    unknown = [name for name in given if name not in known]
+    for name in [*unknown, *([] if "search" in known else fields)]:
+        raise typer.BadParameter(
+            f"has no meaning with --method {model.method}", param_hint=option_name(name)
+        )
+    if fields:
+        given["search"] = marginbn.Search(**fields)
     classifier = cls(**given)
     try:
-        classifier._check_parameters()
+        classifier.check_parameters()
     except InputError as error:
         raise typer.BadParameter(in_options(str(error))) from None
     return classifier
@@ -319,12 +324,19 @@ def _given_parameters(model: ModelOptions, search: SearchOptions | None) -> dict
         "class_weight": parse_class_weight(model.class_weight),
     }
     if search is not None:
-        workers, dask = parse_jobs(search.jobs)
-        given |= {"gap_tolerance": search.gap, "n_jobs": workers, "dask": dask}
+        given["n_jobs"], _ = parse_jobs(search.jobs)
     given = {name: value for name, value in given.items() if value is not None}
     if search is not None and search.time_limit is not None:
         given["time_limit"] = search.time_limit or None  # 0 stands for no limit
     return _as_grids(given) if model.method is Method.MAX_MARGIN_CV else given
+
+
+def _search_fields(search: SearchOptions | None, checkpoint: Path | None) -> dict[str, Any]:
+    """Fields of :class:`marginbn.Search` for the options that were given."""
+    fields: dict[str, Any] = {"checkpoint": None if checkpoint is None else str(checkpoint)}
+    if search is not None:
+        fields |= {"gap_tolerance": search.gap, "dask": parse_jobs(search.jobs)[1]}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _as_grids(given: dict[str, Any]) -> dict[str, Any]:
@@ -335,8 +347,6 @@ def _as_grids(given: dict[str, Any]) -> dict[str, Any]:
     if "max_parents" in grids:
         most = grids["max_parents"]
         grids["max_parents"] = tuple(range(1, most + 1)) or (most,)
-    if "time_limit" in grids:
-        grids["total_time_limit"] = grids["time_limit"]
     return grids
 
 

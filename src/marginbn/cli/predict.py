@@ -168,7 +168,7 @@ class _Answers:
         classes = self.classifier.classes_.tolist()
         with self._remembering():
             for chunk, codes in encoded_chunks(self.classifier, source, kept):
-                joint = self.classifier._log_joint_of_codes(codes)
+                joint = self.classifier.log_joint_of_codes(codes)
                 columns = [kept_column(chunk, name, source.is_text) for name in kept]
                 columns.append(Coded(joint.argmax(axis=1), classes))
                 if self.proba:

@@ -55,11 +55,13 @@ def size(
 ) -> None:
     """Count candidates, margin rows and memory; solve nothing."""
     from marginbn.cli.data import encode_rows, load_rows
+    from marginbn.data.preparation import TableSettings
     from marginbn.problem.problem import estimate_size
     from marginbn.solvers.memory import estimate_needs
 
     rows, most = load_rows(table), DEFAULT_PARENTS if max_parents is None else max_parents
-    data = encode_rows(rows, str(missing or options.Missing.AUTO))
+    policy: Any = str(missing or options.Missing.AUTO)
+    data = encode_rows(rows, TableSettings(missing=policy))
     kind: Any = None if unrestricted else margin.value
     needed = estimate_size(data, most, margin=kind, class_restricted=not unrestricted)
     memory = estimate_needs(needed, most, class_restricted=not unrestricted)
@@ -129,12 +131,13 @@ def score(
     """
     from marginbn.cli.data import encode_rows, load_features, load_rows
     from marginbn.data.encode import encode_plain
+    from marginbn.data.preparation import TableSettings
     from marginbn.export.jkl import save_scores
     from marginbn.scoring.local_scores import ScoringListener, local_scores
 
     try_outputs(output=output)
     if table.target is not None:
-        data = encode_rows(load_rows(table), "drop")
+        data = encode_rows(load_rows(table), TableSettings(missing="drop"))
     else:
         data = encode_plain(load_features(table), bins)
     problem = local_scores(
@@ -202,9 +205,7 @@ def formulate(
     try_outputs(output=output)
     classifier = options.build_classifier(model, **model.parameters())
     classifier.set_params(column_kinds=feature_kinds(table))
-    settings = classifier._preparation_settings()
-    rows = load_rows(table).reweighted(classifier.class_weight)
-    built = classifier._problem(encode_rows(rows, classifier.missing, settings))
+    built = classifier.build_problem(encode_rows(load_rows(table), classifier.table_settings()))
     write = save_scores if as_scores else write_formulation
     write(built, output)
     note(
@@ -246,7 +247,7 @@ def run_search(
 ) -> SolveResult:
     """Solve with a progress line; wrong options are usage errors."""
     from marginbn.classifiers.learner import BayesianNetworkLearner
-    from marginbn.solvers import solve_structure, solver_names
+    from marginbn.solvers import Search, solve_structure, solver_names
 
     solver = search.solver or "auto"
     if solver not in ("auto", *solver_names()):
@@ -256,14 +257,14 @@ def run_search(
     for option, value in (("--time-limit", search.time_limit), ("--gap", search.gap)):
         if value is not None and not value >= 0:
             raise typer.BadParameter("must not be negative", param_hint=option)
-    usual = BayesianNetworkLearner()
-    limit = usual.time_limit if search.time_limit is None else search.time_limit
+    usual = BayesianNetworkLearner().time_limit
+    limit = usual if search.time_limit is None else search.time_limit
     with ProgressLine(enabled=not quiet) as progress:
         return solve_structure(
             problem,
             solver,
             time_limit=limit or None,  # 0 stands for no limit
-            gap_tolerance=usual.gap_tolerance if search.gap is None else search.gap,
+            gap_tolerance=Search().gap_tolerance if search.gap is None else search.gap,
             callback=progress,
             seed=search.seed,
             n_jobs=search.jobs,

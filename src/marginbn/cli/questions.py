@@ -182,7 +182,7 @@ def _assignments(classifier: BaseBNClassifier, texts: Sequence[str]) -> Iterator
     from marginbn.data.dates import is_date_kind, part_names, parts_of_date
 
     names = classifier.network_.names
-    plans = [p for p in classifier._preparation.columns if not p.left_out]
+    plans = [p for p in classifier.preparation_.columns if not p.left_out]
     dates = {p.name: p.kind for p in plans if is_date_kind(p.kind)}
     for text in texts:
         name, value = _split(text, (*names, *dates))
@@ -218,7 +218,7 @@ def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
     code = -1
     if i > 0:
         coding = classifier.coding_.columns[i - 1]
-        plans = {p.name: p for p in classifier._preparation.columns if not is_date_kind(p.kind)}
+        plans = {p.name: p for p in classifier.preparation_.columns if not is_date_kind(p.kind)}
         plan = plans.get(coding.name) or ColumnPlan(coding.name, coding.kind)  # part of a date
         if plan.kind == "numeric" and text not in MISSING_TEXTS:
             _check_number(variable.name, text)
@@ -266,7 +266,7 @@ def _answers(
     if 0 not in known:
         codes = np.full((1, network.n_variables), -1, dtype=np.int32)
         codes[0, list(known)] = list(known.values())
-        joint = classifier._log_joint_of_codes(codes)
+        joint = classifier.log_joint_of_codes(codes)
         found[network.names[0]] = np.exp(log_posteriors(joint))[0]
     variables = [network.variables[i] for i in asked]
     return {v.name: dict(zip(v.states, found[v.name].tolist(), strict=True)) for v in variables}

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbn.cli.options import (
-    MAX_STATES,
     ClassArcs,
     EncodingOption,
     JsonOption,
@@ -129,14 +128,6 @@ class FittedOptions:
         fitted_option(metavar="COL=KIND", help="As given to `marginbn fit` (repeatable)."),
     ] = None
     missing: Annotated[Missing, fitted_option(help="As given to `marginbn fit`.")] = Missing.AUTO
-    max_states: Annotated[
-        int,
-        fitted_option(
-            metavar="N",
-            help="Most states of a column, as given to the classifier; 0 for no limit.",
-            min=0,
-        ),
-    ] = MAX_STATES
     class_weight: Annotated[
         list[str] | None,
         fitted_option(metavar="W", help="As given to `marginbn fit` (repeatable)."),
@@ -495,16 +486,18 @@ def read_rows(table: TableOptions) -> tuple[LabelledTable, str]:
 def compare_data(wanted: Data, rows: LabelledTable, fitted: FittedOptions) -> TableMatch:
     """Whether the table holds the data of the certificate."""
     from marginbn.cli.data import encode_rows
-    from marginbn.data.preparation import PreparationSettings
+    from marginbn.data.preparation import TableSettings
     from marginbn.proof.definition import define_data
 
     names = rows.features.names
     left_out = tuple(name for name in names if name not in wanted.names[1:])
-    rows = _known_columns(rows, wanted).reweighted(parse_class_weight(fitted.class_weight))
-    settings = PreparationSettings(  # the certificate knows the columns
-        identifiers="use", max_states=fitted.max_states or None
+    rows = _known_columns(rows, wanted)
+    missing: Any = fitted.missing.value
+    weights = parse_class_weight(fitted.class_weight)
+    settings = TableSettings(  # the certificate knows the columns
+        missing=missing, class_weight=weights, keep_identifiers=True
     )
-    encoded = encode_rows(rows, fitted.missing.value, settings)
+    encoded = encode_rows(rows, settings)
     found = define_data(encoded)
     if found.fingerprint() != wanted.fingerprint():
         return TableMatch(_difference(wanted, found), 0, rows.n_rows, left_out)

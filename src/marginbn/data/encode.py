@@ -15,11 +15,9 @@ Tables without a class have bins of about equal weight; weights count as repetit
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +27,8 @@ from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins, short_cu
 from marginbn.data.labelled import LabelledTable, MissingPolicy, report_sample
 from marginbn.data.labels import MISSING_LABEL
 from marginbn.data.table import Table
-from marginbn.exceptions import DataWarning, InputError
+from marginbn.exceptions import DataWarning, InputError, warn_user
 from marginbn.problem.encoded import PIECE, EncodedData, Variable
-
-UnseenPolicy = Literal["missing", "error"]
 
 
 @dataclass(frozen=True)
@@ -74,13 +70,13 @@ class Coding:
             labels = (*labels, missing)
         return Variable(self.name, labels)
 
-    def encode(self, column: Column, unseen: UnseenPolicy = "missing") -> NDArray[np.int32]:
+    def encode(self, column: Column) -> NDArray[np.int32]:
         """Codes of a column, read as the kind it had in training; -1 where not known."""
         column = column.as_kind(self.kind)
         if self.kind == "numeric":
             codes = assign_bins(column.numbers, np.array(self.cuts))
         else:
-            codes = self._encode_categories(column, unseen)
+            codes = self._encode_categories(column)
         if self.missing_state:
             last = self.variable.arity - 1
             codes = np.where(column.missing, np.int32(last), codes)
@@ -96,18 +92,10 @@ class Coding:
             drawn[rows] = np.array(values, dtype=object)[rng.integers(len(values), size=len(rows))]
         return drawn
 
-    def _encode_categories(self, column: Column, unseen: UnseenPolicy) -> NDArray[np.int32]:
+    def _encode_categories(self, column: Column) -> NDArray[np.int32]:
         known = {label: code for code, label in enumerate(str(c) for c in self.categories)}
         lookup = np.array([known.get(label, -1) for label in column.labels] + [-1], dtype=np.int32)
         codes: NDArray[np.int32] = lookup[column.codes]  # code -1 picks the last entry
-        if unseen == "error":
-            strange = (codes < 0) & ~column.missing
-            if strange.any():
-                row = int(np.flatnonzero(strange)[0])
-                raise InputError(
-                    f"column {self.name!r} holds {column.values[row]!r} in row {row}, a category "
-                    "never seen in training; set unseen='missing' to treat it as missing"
-                )
         return codes
 
 
@@ -142,7 +130,7 @@ class TableCoding:
         """One variable per feature."""
         return tuple(c.variable for c in self.columns)
 
-    def encode(self, table: Table, unseen: UnseenPolicy = "missing") -> NDArray[np.int32]:
+    def encode(self, table: Table) -> NDArray[np.int32]:
         """Codes (n_rows, n_features), -1 where not known; columns are matched by position."""
         if table.n_columns != len(self.columns):
             raise InputError(
@@ -151,7 +139,7 @@ class TableCoding:
             )
         codes = np.empty((table.n_rows, len(self.columns)), dtype=np.int32)
         for i, (coding, column) in enumerate(zip(self.columns, table.columns, strict=True)):
-            codes[:, i] = coding.encode(column, unseen)
+            codes[:, i] = coding.encode(column)
         return codes
 
 
@@ -213,14 +201,13 @@ def _learn_codings(
         codings.append(learn_coding(column, class_codes, rows.weights, n_classes, missing, drawn))
     if not isinstance(sample, slice):
         names = [c.name for c in codings if c.kind == "numeric" and c.name not in hurried]
-        report_sample(names, len(rows.given_labels), stacklevel=5)  # the caller of fit
+        report_sample(names, len(rows.given_labels))
     if hurried:
-        warnings.warn(
+        warn_user(
             f"time_limit is short for these rows: the bins of {len(hurried)} numeric columns "
             f"({', '.join(map(repr, hurried[:10]))}) come from {ENOUGH_ROWS} rows drawn at random; "
             "a larger time_limit cuts them by all rows",
             DataWarning,
-            stacklevel=6,  # the caller of fit
         )
     return TableCoding(tuple(codings))
 
@@ -315,7 +302,7 @@ def tell_tally(tally: dict[str, UnseenCategories]) -> None:
     """One warning about all columns of all pieces of a table."""
     found = list(tally.values())
     if found:
-        warnings.warn(describe_unseen(found), DataWarning, stacklevel=_level_of_caller())
+        warn_user(describe_unseen(found), DataWarning)
 
 
 def describe_unseen(found: list[UnseenCategories]) -> str:
@@ -331,14 +318,6 @@ def describe_unseen(found: list[UnseenCategories]) -> str:
         f"{text}. This looks like a slip of types or spelling: {label!r} in {slips[0].name!r} was "
         f"{known!r} in training; give the columns the types they had there"
     )
-
-
-def _level_of_caller() -> int:
-    """Level of the first frame outside this package, for a warning of the function that asks."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("marginbn"):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 # --- tables without a class -----------------------------------------------------------------------

@@ -32,10 +32,9 @@ from marginbn.data.guardrails import find_slips, slips_of_columns
 from marginbn.data.labelled import LabelledTable, MissingPolicy, missing_cost
 from marginbn.data.preparation import (
     LEAST_VALUES,
-    MAX_STATES,
     ColumnPlan,
     Preparation,
-    PreparationSettings,
+    TableSettings,
     may_be_identifier,
     messages,
     what_else,
@@ -217,8 +216,6 @@ def inspect_data(
     *,
     column_kinds: Kinds = "auto",
     missing: MissingPolicy | None = None,
-    identifiers: str = "ignore",
-    max_states: int | None = MAX_STATES,
     n_bins: int = N_BINS,
 ) -> DataReport:
     """Look at a table before learning from it. There is an example in :class:`DataReport`.
@@ -228,18 +225,18 @@ def inspect_data(
     X, y
         Features and class labels, as for ``fit``; rows without a class are counted and left out.
         Without `y` no column is a class, as for :class:`marginbn.BayesianNetworkLearner`.
-    column_kinds, identifiers, max_states
+    column_kinds
         As of the classifiers and of the learner: the report says what they would do.
     missing
         Likewise; None is their default, "auto" with a class and "drop" without.
     n_bins
         Of the learner; only without `y`.
     """
-    settings = PreparationSettings(identifiers, max_states, column_kinds)
+    settings = TableSettings(column_kinds, missing or ("drop" if y is None else "auto"))
     if n_bins < 1:
         raise InputError(f"n_bins must be at least 1, got {n_bins}")
     if y is None:
-        return inspect_plain(as_table(X, kinds=column_kinds), settings, missing or "drop", n_bins)
+        return inspect_plain(as_table(X, kinds=column_kinds), settings, n_bins)
     labels = as_column(y, name=str(getattr(y, "name", None) or "class")).as_kind("categorical")
     known = ~labels.missing
     if not known.any():
@@ -249,17 +246,15 @@ def inspect_data(
         raise InputError(f"X and y must be of equal length, got {table.n_rows} and {labels.n_rows}")
     values = np.asarray(labels.take(known).values.tolist())
     rows = LabelledTable.of(table.take(known), values, labels.name)
-    return inspect_rows(rows, settings, missing or "auto", n_without_class=int((~known).sum()))
+    return inspect_rows(rows, settings, n_without_class=int((~known).sum()))
 
 
 def inspect_rows(
-    rows: LabelledTable,
-    settings: PreparationSettings,
-    missing: str = "auto",
-    n_without_class: int = 0,
+    rows: LabelledTable, settings: TableSettings, n_without_class: int = 0
 ) -> DataReport:
     """The same for rows that are read already."""
-    look = _look(rows, settings, missing, lambda kept: encode_training(kept, "state").coding)
+    missing = settings.missing
+    look = _look(rows, settings, lambda kept: encode_training(kept, "state").coding)
     classes, counts = np.unique(rows.labels, return_counts=True)
     by_class = dict(zip(classes.tolist(), counts.tolist(), strict=True))
     plain, tree = _count_parameters(len(classes), list(look.states.values()))
@@ -287,16 +282,15 @@ def inspect_rows(
     )
 
 
-def inspect_plain(
-    table: Table, settings: PreparationSettings, missing: str = "drop", n_bins: int = N_BINS
-) -> DataReport:
+def inspect_plain(table: Table, settings: TableSettings, n_bins: int = N_BINS) -> DataReport:
     """The same for a table in which no column is a class."""
+    missing = settings.missing
 
     def cut(kept: LabelledTable) -> TableCoding:
         return learn_plain_codings(kept.features, kept.weights, n_bins, "state")
 
     rows = LabelledTable.of(table, np.zeros(table.n_rows, dtype=np.int64))
-    look = _look(rows, settings, missing, cut)
+    look = _look(rows, settings, cut)
     plain, tree = _count_parameters(1, list(look.states.values()))
     costs = {name: _policy(look.prepared, name) for name in POLICIES}
     policies = {name: PolicyReport(cost.n_rows_lost, ()) for name, cost in costs.items()}
@@ -325,8 +319,7 @@ class _Look:
 
 def _look(
     rows: LabelledTable,
-    settings: PreparationSettings,
-    missing: str,
+    settings: TableSettings,
     learn: Callable[[LabelledTable], TableCoding],
 ) -> _Look:
     """States are counted on the rows that stay, missing as one of them where it occurs."""
@@ -334,7 +327,7 @@ def _look(
     prepared = LabelledTable.of(
         preparation.apply_to_all(rows.features), rows.labels, rows.target, weights=rows.weights
     )
-    kept = missing_cost(prepared.features, prepared.labels, missing).kept
+    kept = missing_cost(prepared.features, prepared.labels, settings.missing).kept
     coding = learn(prepared.take(kept) if kept.any() else prepared)
     states = {variable.name: variable.arity for variable in coding.variables}
     columns = tuple(
@@ -506,7 +499,7 @@ def _parameter_hints(simplest: str, n_parameters: int, n_rows: int) -> list[str]
         return []
     return [
         f"even {simplest} would have more parameters ({n_parameters}) than there are rows "
-        f"({n_rows}): leave columns out, or lower max_states"
+        f"({n_rows}): leave columns out"
     ]
 
 

@@ -25,7 +25,6 @@ A share estimated from the sample has a standard error of at most 1 / (2 sqrt(25
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -37,7 +36,7 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
 from marginbn.data.table import Table, as_column
-from marginbn.exceptions import DataWarning, InputError
+from marginbn.exceptions import DataWarning, InputError, warn_user
 
 CLASS_NAME = "class"
 """Name of the class column in every data set of this package."""
@@ -153,9 +152,9 @@ class LabelledTable:
         factors = np.array([by_text.get(text, 1.0) for text in texts])[codes]
         return replace(self, weights=self.weights * factors)
 
-    def without_missing(self, missing: str, stacklevel: int = 2) -> LabelledTable:
+    def without_missing(self, missing: str) -> LabelledTable:
         """Rows with missing values left out with a warning, kept, or refused (policy `missing`)."""
-        kept = rows_to_keep(self.features, self.labels, missing, stacklevel + 1)
+        kept = rows_to_keep(self.features, self.labels, missing)
         return self if kept.all() else self.take(kept)
 
 
@@ -368,19 +367,15 @@ def _any(places: Sequence[NDArray[np.bool_]], n_rows: int) -> NDArray[np.bool_]:
     return found
 
 
-def rows_to_keep(
-    features: Table, labels: NDArray[Any], policy: str, stacklevel: int = 2
-) -> NDArray[np.bool_]:
+def rows_to_keep(features: Table, labels: NDArray[Any], policy: str) -> NDArray[np.bool_]:
     """Rows that the policy leaves, bool (n_rows,); what is left out is told in a warning."""
     missing = {c.name: c.missing for c in features.columns if c.missing.any()}
     cost = cost_of_places(missing, labels, policy)
-    report_cost(cost, missing, policy, stacklevel + 1)
+    report_cost(cost, missing, policy)
     return cost.kept
 
 
-def report_cost(
-    cost: MissingCost, missing: Mapping[str, NDArray[np.bool_]], policy: str, stacklevel: int
-) -> None:
+def report_cost(cost: MissingCost, missing: Mapping[str, NDArray[np.bool_]], policy: str) -> None:
     """Warn of rows that are left out, or refuse to leave them out."""
     if not cost.n_dropped:
         return
@@ -393,11 +388,10 @@ def report_cost(
     if cost.lost_classes:
         raise InputError(_lost_text(cost, policy, missing))
     names = f", which miss {_quoted(cost.dropping_columns)}" if policy == "auto" else ""
-    warnings.warn(
+    warn_user(
         f"{cost.n_dropped} of {n_rows} rows have missing values and are left out "
         f"(missing={policy!r}){names}; missing='state' keeps them",
         DataWarning,
-        stacklevel=stacklevel,
     )
 
 
@@ -510,13 +504,12 @@ def largest_key(n_rows: int | None) -> np.uint64 | None:
     return np.uint64(min(expected + spread, 1.0) * (2**64 - 1025))
 
 
-def report_sample(names: Sequence[str], n_rows: int, stacklevel: int) -> None:
+def report_sample(names: Sequence[str], n_rows: int) -> None:
     """Say which columns are cut by the sample."""
     if names:
         listed = ", ".join(map(repr, names[:10]))
-        warnings.warn(
+        warn_user(
             f"the bins of {len(names)} numeric columns ({listed}) come from {SAMPLE_ROWS} of "
             f"{n_rows} rows, drawn at random with a fixed seed",
             DataWarning,
-            stacklevel=stacklevel + 1,
         )

@@ -39,7 +39,7 @@ from marginbn.data.labelled import (
     refuse_measured,
     report_cost,
 )
-from marginbn.data.preparation import Preparation, PreparationSettings
+from marginbn.data.preparation import Preparation, TableSettings
 from marginbn.data.profile import (
     ColumnProfile,
     ColumnReading,
@@ -335,32 +335,14 @@ class Plan:
     rows: LabelledTable
 
 
-def plan_survey(
-    found: Survey,
-    settings: PreparationSettings,
-    missing: MissingPolicy,
-    class_weight: Any = None,
-    stacklevel: int = 2,
-) -> Plan:
-    """Decide what becomes of columns and rows; one more pass where values are missing.
-
-    Parameters
-    ----------
-    found
-        The table.
-    settings
-        What becomes of columns.
-    missing
-        What becomes of rows with missing values, as in memory.
-    class_weight
-        None, ``"balanced"``, or a mapping from class to weight.
-    """
+def plan_survey(found: Survey, settings: TableSettings) -> Plan:
+    """Decide what becomes of columns and rows; one more pass where values are missing."""
     preparation = settings.learn(found.sample, found.counts, found.n_rows)
-    cost = _cost(found, preparation, missing, stacklevel + 1)
+    cost = _cost(found, preparation, settings.missing)
     kept = np.flatnonzero(cost.kept)
     labels = found.classes[found.class_codes]
     unweighted = LabelledTable.of(Table(()), labels, found.target or "class", kept=kept)
-    weights = unweighted.reweighted(class_weight).weights
+    weights = unweighted.reweighted(settings.class_weight).weights
     in_sample = cost.kept[found.positions]
     features = preparation.apply_to_all(found.sample).take(in_sample)
     positions = found.positions[in_sample].astype(np.intp)
@@ -375,9 +357,7 @@ def encode_plan(found: Survey, plan: Plan, n_bins: int | None = None) -> LongTra
     return _encode(found, plan.preparation, coding, plan.cost, plan.weights)
 
 
-def _cost(
-    found: Survey, preparation: Preparation, missing: MissingPolicy, stacklevel: int
-) -> MissingCost:
+def _cost(found: Survey, preparation: Preparation, missing: MissingPolicy) -> MissingCost:
     """What becomes of rows with missing values: one more pass over the columns that have some."""
     plans = [
         plan
@@ -401,7 +381,7 @@ def _cost(
     joined = {name: is_missing for name, is_missing in joined.items() if is_missing.any()}
     cost = cost_of_places(joined, found.class_codes, missing)
     lost = tuple(found.classes[code] for code in cost.lost_classes)
-    report_cost(replace(cost, lost_classes=lost), joined, missing, stacklevel)
+    report_cost(replace(cost, lost_classes=lost), joined, missing)
     return cost
 
 

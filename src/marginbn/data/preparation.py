@@ -3,11 +3,9 @@
 Learned from the training rows and applied to every later table alike:
 
 - a column without a single value is left out;
-- a column that names its rows is left out (see below), used, or refused; it is used if its own kind
-  is declared;
-- of a column with more than ``max_states`` categories, all but the ``max_states - 1`` most frequent
-  ones become one state "other". A category that training never saw stays unknown: it is none of
-  these;
+- a column that names its rows is left out (see below), unless its own kind is declared;
+- of a column with more than 50 categories, all but the 49 most frequent ones become one state
+  "other". A category that training never saw stays unknown: it is none of these;
 - dates become year, month and weekday (``dates.py``);
 - texts such as ``$1,234.50`` or ``80 kg`` become numbers (``amounts.py``), and a few words among
   them missing.
@@ -27,10 +25,9 @@ Short columns are never identifiers: among a dozen rows distinct values are no w
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,14 +42,13 @@ from marginbn.data.dates import (
     kind_of_dates,
     part_names,
 )
-from marginbn.data.labelled import sampled_rows
+from marginbn.data.labelled import MissingPolicy, sampled_rows
 from marginbn.data.table import Table, resolve_kinds
-from marginbn.exceptions import DataWarning, InputError
+from marginbn.exceptions import DataWarning, InputError, warn_user
 
-Identifiers = Literal["ignore", "use", "error"]
 OTHER_LABEL = "other"
 MAX_STATES = 50
-"""States of a categorical column at most, if nothing else is said."""
+"""States of a categorical column, at most."""
 
 
 @dataclass(frozen=True)
@@ -166,12 +162,26 @@ class Preparation:
 
 
 @dataclass(frozen=True)
-class PreparationSettings:
-    """Of a preparation; ``max_states=None`` merges nothing."""
+class TableSettings:
+    """How a raw table becomes rows to learn from.
 
-    identifiers: str = "ignore"
-    max_states: int | None = MAX_STATES
+    Parameters
+    ----------
+    column_kinds
+        "auto", a kind for all columns, or kinds by name or index. A column whose own kind is given
+        is never left out as an identifier.
+    missing
+        What becomes of training rows with missing values.
+    class_weight
+        None, "balanced", or weights by class.
+    keep_identifiers
+        Whether columns that name their rows are used like all others.
+    """
+
     column_kinds: Any = "auto"
+    missing: MissingPolicy = "auto"
+    class_weight: Any = None
+    keep_identifiers: bool = False
 
     def learn(
         self,
@@ -179,7 +189,7 @@ class PreparationSettings:
         counts: Mapping[str, NDArray[np.int64]] | None = None,
         n_rows: int | None = None,
     ) -> Preparation:
-        """What becomes of the columns; identifiers are refused here if they are to be.
+        """What becomes of the columns.
 
         Of a long table ``features`` are the rows of its sample; ``counts`` are the numbers of rows
         of every category, and ``n_rows`` those of the table.
@@ -190,9 +200,8 @@ class PreparationSettings:
             drawn = sampled_rows(n_rows)
             features = features if drawn is None else features.take(drawn)
         wanted = resolve_kinds(self.column_kinds, features.names)
-        one_by_one = not isinstance(self.column_kinds, str)
         plans = [
-            self._plan(c, kind, counts.get(c.name, np.zeros(0, dtype=np.int64)), n_rows, one_by_one)
+            self._plan(c, kind, counts.get(c.name, np.zeros(0, dtype=np.int64)), n_rows)
             for c, kind in zip(features.columns, wanted, strict=True)
         ]
         if features.n_columns and all(plan.left_out for plan in plans):
@@ -209,7 +218,6 @@ class PreparationSettings:
         wanted: WantedKind | None,
         counts: NDArray[np.int64],
         n_rows: int | None,
-        one_by_one: bool,
     ) -> ColumnPlan:
         """What becomes of a column; one whose own kind is declared is meant to be used."""
         if not counts.any() and column.missing.all():
@@ -217,45 +225,28 @@ class PreparationSettings:
         date = wanted if is_date_kind(wanted) else _found_dates(column, counts, wanted)
         if date is not None:
             return ColumnPlan(column.name, date)
-        private = why_private(column, counts) if self._asks(column, wanted) else None
-        if private is not None:
-            return ColumnPlan(column.name, column.kind, private)
         amount = _amount_plan(column, wanted, counts)
-        reason = None
-        if wanted is None or not one_by_one:
-            read = column if amount is None else amount.apply(column)[0]
-            reason = self._why_identifier(read, counts, n_rows)
-        if reason is not None:
-            return ColumnPlan(column.name, column.kind, reason)
+        is_declared = wanted is not None and not isinstance(self.column_kinds, str)
+        if not (is_declared or self.keep_identifiers):
+            values = column if amount is None else amount.apply(column)[0]
+            private = why_private(column, counts) if column.kind == "categorical" else None
+            reason = private or why_identifier(values, counts, n_rows)
+            if reason is not None:
+                return ColumnPlan(column.name, column.kind, reason)
         if amount is not None:
             return amount
         if column.kind == "numeric":
             return ColumnPlan(column.name, "numeric")
-        return self._merging(column, counts)
+        return _merging(column, counts)
 
-    def _asks(self, column: Column, wanted: WantedKind | None) -> bool:
-        """Whether a column is left out if it is about persons: not if the user wants it."""
-        return wanted is None and self.identifiers != "use" and column.kind == "categorical"
 
-    def _merging(self, column: Column, counts: NDArray[np.int64]) -> ColumnPlan:
-        """A column of categories with its rare ones merged."""
-        rare = rare_categories(counts, self.max_states)
-        labels = column.labels
-        other = OTHER_LABEL
-        while other in labels:
-            other += "_"
-        return ColumnPlan(column.name, "categorical", "", tuple(labels[i] for i in rare), other)
-
-    def _why_identifier(
-        self, column: Column, counts: NDArray[np.int64], n_rows: int | None
-    ) -> str | None:
-        reason = why_identifier(column, counts, n_rows) if self.identifiers != "use" else None
-        if reason and self.identifiers == "error":
-            raise InputError(
-                f"column {column.name!r} names its rows ({reason}); leave it out, or set "
-                "identifiers='ignore' or 'use'"
-            )
-        return reason
+def _merging(column: Column, counts: NDArray[np.int64]) -> ColumnPlan:
+    """A column of categories with its rare ones merged."""
+    labels, other = column.labels, OTHER_LABEL
+    while other in labels:
+        other += "_"
+    rare = tuple(labels[i] for i in rare_categories(counts))
+    return ColumnPlan(column.name, "categorical", "", rare, other)
 
 
 def _found_dates(
@@ -281,15 +272,15 @@ def _amount_plan(
     return None if found is None else ColumnPlan(column.name, found[0], merged=found[1])
 
 
-def rare_categories(counts: NDArray[np.int64], max_states: int | None) -> list[int]:
+def rare_categories(counts: NDArray[np.int64]) -> list[int]:
     """Positions of the categories that become "other": none, or at least two. ``counts`` are the
     rows of every category.
     """
     used = np.flatnonzero(counts)
-    if max_states is None or len(used) <= max_states:
+    if len(used) <= MAX_STATES:
         return []
     by_count = used[np.argsort(-counts[used], kind="stable")]
-    return sorted(by_count[max_states - 1 :].tolist())
+    return sorted(by_count[MAX_STATES - 1 :].tolist())
 
 
 def _with_other(column: Column, merged: frozenset[str], other: str) -> Column:
@@ -301,13 +292,13 @@ def _with_other(column: Column, merged: frozenset[str], other: str) -> Column:
     return Column.categorical(column.name, np.array([*lookup, -1])[column.codes], kept)
 
 
-def tell(preparation: Preparation, settings: PreparationSettings, stacklevel: int) -> None:
+def tell(preparation: Preparation, settings: TableSettings) -> None:
     """A warning for each thing that was done, in one line."""
     for text in messages(preparation, settings):
-        warnings.warn(text, DataWarning, stacklevel=stacklevel)
+        warn_user(text, DataWarning)
 
 
-def messages(preparation: Preparation, settings: PreparationSettings) -> list[str]:
+def messages(preparation: Preparation, settings: TableSettings) -> list[str]:
     """One line for each thing that was done."""
     empty = [p for p in preparation.columns if p.left_out.startswith("it has no value")]
     named = [p for p in preparation.columns if p.left_out and p not in empty]
@@ -333,8 +324,8 @@ def messages(preparation: Preparation, settings: PreparationSettings) -> list[st
     if preparation.merged:
         names = ", ".join(f"{n} of {name!r}" for name, n in preparation.merged.items())
         lines.append(
-            f"rare categories merged into one state 'other': {names} "
-            f"(max_states={settings.max_states})"
+            f"rare categories merged into one state 'other': {names}, which have more than "
+            f"{MAX_STATES}"
         )
     return lines
 

@@ -135,24 +135,15 @@ def score_model(
     network: BayesianNetwork,
     codings: Sequence[Coding],
     classes: Sequence[object],
-    *,
-    unseen_is_missing: bool,
     merged: Mapping[str, tuple[tuple[str, ...], str]] | None = None,
 ) -> ScoreModel:
-    """The model of a network.
-
-    ``unseen_is_missing`` says that unseen categories are summed out as missing values are.
-    ``merged`` has the rare categories of a column and the state that they share.
+    """The model of a network; ``merged`` has the rare categories of a column and the state that
+    they share.
     """
     _refuse_zeros(network)
     leaves = _leaves(network)
     features = tuple(
-        _feature(
-            coding,
-            i + 1 in leaves,
-            unseen_is_missing,
-            *(merged or {}).get(coding.name, ((), "")),
-        )
+        _feature(coding, i + 1 in leaves, *(merged or {}).get(coding.name, ((), "")))
         for i, coding in enumerate(codings)
     )
     return ScoreModel(
@@ -175,13 +166,11 @@ def _leaves(network: BayesianNetwork) -> set[int]:
     return set(range(network.n_variables)) - parents
 
 
-def _feature(
-    coding: Coding, may_miss: bool, unseen_is_missing: bool, merged: tuple[str, ...], other: str
-) -> Feature:
+def _feature(coding: Coding, may_miss: bool, merged: tuple[str, ...], other: str) -> Feature:
     n_states = coding.variable.arity
     summed_out = n_states if may_miss else None
     missing = n_states - 1 if coding.missing_state else summed_out
-    unseen = summed_out if unseen_is_missing and coding.kind == "categorical" else None
+    unseen = summed_out if coding.kind == "categorical" else None
     return Feature(coding, n_states + may_miss, missing, unseen, merged, other)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -402,3 +402,69 @@ def check_arcs(required: Collection[Arc], forbidden: Collection[Arc], names: Seq
 
 def _name_arc(arc: Arc, names: Sequence[str]) -> str:
     return f"{names[arc[0]]} -> {names[arc[1]]}"
+
+
+@dataclass(frozen=True)
+class Arcs:
+    """Arcs that every structure must have and those that none may have, as users give them.
+
+    ``required`` and ``forbidden`` are pairs (parent, child) by name, or by index with the class at
+    0; ``tiers`` are lists of variables in temporal order: no arc leads from a later tier to an
+    earlier one, and variables that no tier names are free.
+
+    Examples
+    --------
+    >>> Arcs(required=[("a", "b")], tiers=[["a"], ["b"]]).resolve(("a", "b"))
+    (((0, 1),), ((1, 0),))
+    """
+
+    required: Any = None
+    forbidden: Any = None
+    tiers: Any = None
+
+    def resolve(self, names: Sequence[str]) -> tuple[tuple[Arc, ...], tuple[Arc, ...]]:
+        """Required and forbidden arcs by index; refuses an arc that is both."""
+        required = _arcs(self.required, names, "required_arcs")
+        forbidden = {*_arcs(self.forbidden, names, "forbidden_arcs")}
+        if self.tiers is not None:
+            forbidden.update(arcs_against_tiers(_tiers(self.tiers, names)))
+        clash = forbidden & set(required)
+        if clash:
+            parent, child = (names[v] for v in min(clash))
+            others = "forbidden_arcs" if self.tiers is None else "forbidden_arcs or tiers"
+            raise InputError(
+                f"the arc from {parent!r} to {child!r} is among required_arcs, but {others} "
+                "exclude it"
+            )
+        return required, tuple(sorted(forbidden))
+
+
+def _arcs(arcs: Any, names: Sequence[str], name: str) -> tuple[Arc, ...]:
+    if arcs is None:
+        return ()
+    try:
+        pairs = [(parent, child) for parent, child in arcs]
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be pairs (parent, child), got {arcs!r}") from None
+    return tuple((_variable(p, names, name), _variable(c, names, name)) for p, c in pairs)
+
+
+def _tiers(tiers: Any, names: Sequence[str]) -> list[list[int]]:
+    try:
+        listed = [list(tier) for tier in tiers]
+    except TypeError:
+        listed = None
+    if listed is None or any(isinstance(tier, str) for tier in tiers):
+        raise InputError(f"tiers must be lists of variables, first to last, got {tiers!r}")
+    return [[_variable(v, names, "tiers") for v in tier] for tier in listed]
+
+
+def _variable(variable: Any, names: Sequence[str], name: str) -> int:
+    if isinstance(variable, str) and variable in names:
+        return names.index(variable)
+    if isinstance(variable, (int, np.integer)) and 0 <= variable < len(names):
+        return int(variable)
+    raise InputError(
+        f"{name} names the variable {variable!r}; known are {list(names)} "
+        f"and the indices 0 (the class) to {len(names) - 1}"
+    )

@@ -31,6 +31,7 @@ from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier, evaluation
 from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
 from marginbn.classifiers.measures import Quality
+from marginbn.classifiers.search import SearchingBNClassifier
 from marginbn.classifiers.validation import read_more_rows, read_target
 from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
@@ -46,7 +47,7 @@ Entrant = BaseBNClassifier | LogisticBaseline | MajorityBaseline
 
 def read_rows(classifier: BaseBNClassifier, X: Any, y: Any) -> LabelledTable:
     """Columns are matched by name where there are names, and keep the kinds of training."""
-    features = read_more_rows(classifier, X, classifier._preparation)
+    features = read_more_rows(classifier, X, classifier.preparation_)
     labels, _ = read_target(y)
     if len(labels) != features.n_rows:
         raise InputError(f"y must have one label per row, {features.n_rows}, got {len(labels)}")
@@ -69,14 +70,7 @@ class MethodAccuracy:
     quality: Quality | None = None
 
 
-SHARED = (
-    "smoothing",
-    "missing",
-    "unseen",
-    "identifiers",
-    "max_states",
-    "class_weight",
-)
+SHARED = ("smoothing", "missing", "class_weight")
 """Parameters that the baselines have in common with the classifier."""
 
 
@@ -174,32 +168,26 @@ def compare_on_test(
 def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifier:
     """The classifier's method with its settings, ready to learn from tables of its columns."""
     if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
-        fresh: BaseBNClassifier = classifier._with_setting(
-            classifier.max_parents_, classifier.gamma_
-        )
+        fresh: BaseBNClassifier = classifier.with_choice()
     else:
         fresh = clone(classifier)
     params = fresh.get_params(deep=False)
-    changes: dict[str, Any] = {
-        "column_kinds": _kinds(classifier),
-        "verbose": 0,
-        "callback": None,
-    }
+    changes: dict[str, Any] = {"column_kinds": _kinds(classifier)}
+    if isinstance(fresh, SearchingBNClassifier):
+        changes["search"] = replace(fresh.search_settings(), verbose=0, callback=None)
     if params.get("time_limit", 0) is None or params.get("time_limit", 0) > time_limit:
         changes["time_limit"] = time_limit
     find = classifier.network_.variable_index
-    if params.get("tiers"):
-        changes["tiers"] = [[find(v) for v in tier] for tier in params["tiers"]]
     for key in ("required_arcs", "forbidden_arcs"):
         if params.get(key):  # by index: labels alone have no name
             changes[key] = [(find(parent), find(child)) for parent, child in params[key]]
-    fresh.set_params(**{k: v for k, v in changes.items() if k in params})
+    fresh.set_params(**changes)
     return fresh
 
 
 def _kinds(classifier: BaseBNClassifier) -> Any:
     """Kinds of the columns that are used, as training found them."""
-    plans = classifier._preparation.columns
+    plans = classifier.preparation_.columns
     return {plan.name: plan.kind for plan in plans if not plan.left_out} or "auto"
 
 
@@ -219,9 +207,9 @@ def _plain(classifier: BaseBNClassifier) -> dict[str, Callable[[], Any]]:
     """Makers of what is no network, with the same columns and class weights."""
     if len(classifier.classes_) < 2:
         return {}
-    settings = replace(classifier._preparation_settings(), column_kinds=_kinds(classifier))
+    settings = replace(classifier.table_settings(), column_kinds=_kinds(classifier))
     return {
-        LOGISTIC: partial(LogisticBaseline, settings, classifier.class_weight),
+        LOGISTIC: partial(LogisticBaseline, settings),
         MAJORITY: partial(MajorityBaseline, settings),
     }
 

@@ -127,8 +127,6 @@ def inspect_as_fitted(classifier: BaseBNClassifier, X: Any, y: Any) -> DataRepor
         y,
         column_kinds=classifier.column_kinds,
         missing=classifier.missing,
-        identifiers="ignore" if classifier.identifiers == "error" else classifier.identifiers,
-        max_states=classifier.max_states,
     )
 
 

@@ -128,7 +128,7 @@ def _told_one_feature(classifier: BaseBNClassifier) -> list[FloatArray]:
     codes[:, 0] = 0
     for row, (i, state) in enumerate(places):
         codes[row, i] = state
-    odds = log_odds(classifier._log_joint_of_codes(codes))
+    odds = log_odds(classifier.log_joint_of_codes(codes))
     with np.errstate(invalid="ignore"):
         effects = np.clip(np.nan_to_num(odds[:-1] - odds[-1]), -_LARGEST, _LARGEST)
     ends = np.cumsum(arities[1:])[:-1]
@@ -146,7 +146,7 @@ def log_odds(log_joint: FloatArray) -> FloatArray:
 
 def count_by_class(classifier: BaseBNClassifier, rows: LabelledTable) -> list[NDArray[np.int64]]:
     """By feature: rows (n_classes, n_states); rows of unknown classes or states are not counted."""
-    codes = classifier._encode(rows.features)
+    codes = classifier.encode(rows.features)
     place = {str(label): c for c, label in enumerate(classifier.classes_.tolist())}
     classes = np.array([place.get(str(label), -1) for label in rows.labels.tolist()])
     tables = []

@@ -22,11 +22,10 @@ from marginbn.report.comparison import MAJORITY, Comparison, MethodAccuracy
 from marginbn.report.contents import Report
 from marginbn.report.effects import Effect, strongest_states
 from marginbn.report.summary import (
-    evidence_of,
     is_proved,
     verdict,
 )
-from marginbn.solvers.result import Status
+from marginbn.solvers.result import SolveResult, Status
 
 DECIDING = 3
 _NOTE = 120  # characters of a note about the data
@@ -83,22 +82,22 @@ def search_half(report: Report) -> Half:
     """What is proved of the structure."""
     classifier, result = report.classifier, report.classifier.result_
     sentence = verdict(classifier)
+    if result is None:
+        return Half("plain", "•", "", (sentence,))
     if not is_proved(classifier):
         as_asked = result.status is Status.GAP_LIMIT and sentence.startswith("Within")
-        return Half("good" if as_asked else "open", "≈", "", (sentence,), _search_numbers(report))
-    if not sentence.startswith(("Optimal", "Verified")):
-        return Half("plain", "•", "", (sentence,))
+        numbers = _search_numbers(report, result)
+        return Half("good" if as_asked else "open", "≈", "", (sentence,), numbers)
     small = f"objective {wording.number(result.objective)} nats, {seconds(result.seconds)}"
     return Half("good", "✓", "", (sentence,), small)
 
 
-def _search_numbers(report: Report) -> str:
-    result = report.classifier.result_
+def _search_numbers(report: Report, result: SolveResult) -> str:
     text = (
         f"objective {wording.number(result.objective)}, bound {wording.number(result.bound)}, "
         f"gap {percent(result.gap)}, {seconds(result.seconds)}"
     )
-    if evidence_of(report.classifier).source == "file":
+    if report.classifier.evidence_.source == "file":
         text += "; a certificate (--certificate) would prove it"
     return text
 
@@ -109,7 +108,7 @@ def quality_half(report: Report) -> Half:
         return Half("plain", "•", "", ("There is only one class: every answer is the same.",))
     if report.comparison is not None:
         return _measured(report.comparison)
-    held_out = getattr(report.classifier, "provenance_", Provenance()).held_out or {}
+    held_out = (report.classifier.provenance_ or Provenance()).held_out or {}
     if held_out.get("accuracy") is not None:
         n = int(held_out.get("n_rows") or 0)
         sentence = "right on rows held out when it was learned"
@@ -320,15 +319,13 @@ def _calibration_error(report: Report) -> float | None:
     """As measured here, or by the model file."""
     if report.comparison is not None and report.comparison.own.quality is not None:
         return report.comparison.own.quality.calibration_error
-    held_out = getattr(report.classifier, "provenance_", Provenance()).held_out or {}
+    held_out = (report.classifier.provenance_ or Provenance()).held_out or {}
     found = held_out.get("calibration_error")
     return None if found is None else float(found)
 
 
 def _parameters(report: Report) -> list[Markup]:
-    n_rows = getattr(report.classifier, "n_samples_", None)
-    if n_rows is None:
-        return []
+    n_rows = report.classifier.n_samples_
     free = report.network.n_parameters
     judgement = "enough rows" if _ROWS_PER_PARAMETER * free <= n_rows else "few rows for each"
     if free > n_rows:

@@ -95,7 +95,9 @@ def write_effects(report: Report) -> Markup:
 def write_bound(report: Report) -> Markup:
     """Objective and bound over time."""
     result = report.classifier.result_
-    trace = read_trace(report.classifier)
+    if result is None:
+        return element("p", "There was only one structure, so nothing was searched.")
+    trace = read_trace(result)
     if len(result.trace) < 2 and result.is_optimal:
         return element("p", f"The answer was found and proven in one step ({result.solver}).")
     return join(

@@ -17,7 +17,6 @@ import numpy as np
 
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.classifiers.base import Evidence
 from marginbn.classifiers.evaluation import accuracy, told_interval
 from marginbn.classifiers.file_parts import Provenance
 from marginbn.network import wording
@@ -25,7 +24,7 @@ from marginbn.network.layout import isolated_features
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted, percent, seconds, visible
 from marginbn.proof.checker import Verdict
-from marginbn.solvers.result import PROOF_TOLERANCE, Status
+from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status
 
 _ENDINGS = {
     Status.OPTIMAL: "optimal",
@@ -37,7 +36,6 @@ _ENDINGS = {
     Status.ROUNDING: "nothing is left to search, but rounding moves the scores by as much",
 }
 _LABEL_WIDTH = 12
-_SINGLE_CLASS = "single_class"  # the solver's name where there was nothing to separate
 
 
 @dataclass(frozen=True)
@@ -79,8 +77,8 @@ def summarise(
 ) -> dict[str, Any]:
     """All that is known about a fitted classifier as JSON values.
 
-    Infinite numbers become None. ``gap`` is a fraction, ``structure`` maps each variable's name to
-    the names of its parents, ``n_samples`` is None where the classifier does not know it.
+    Infinite numbers become None, and what a search says where there was none. ``gap`` is a
+    fraction, ``structure`` maps each variable's name to the names of its parents.
     """
     result, network = classifier.result_, classifier.network_
     return {
@@ -88,25 +86,25 @@ def summarise(
         "verdict": verdict(classifier),
         "quality_verdict": quality_verdict(classifier, accuracies),
         "score": score_name(classifier),
-        "objective": _finite(result.objective),
-        "bound": _finite(result.bound),
-        "gap": _finite(result.gap),
-        "status": str(result.status),
+        "objective": None if result is None else _finite(result.objective),
+        "bound": None if result is None else _finite(result.bound),
+        "gap": None if result is None else _finite(result.gap),
+        "status": classifier.status_,
         "proved": is_proved(classifier),
         "evidence": evidence_record(classifier),
-        "seconds": result.seconds,
-        "solver": result.solver,
-        "nodes": int(result.nodes),
+        "seconds": None if result is None else result.seconds,
+        "solver": None if result is None else result.solver,
+        "nodes": None if result is None else int(result.nodes),
         "settings": settings(classifier),
         "target": network.names[0],
         "classes": classifier.classes_.tolist(),
-        "n_samples": getattr(classifier, "n_samples_", None),
+        "n_samples": classifier.n_samples_,
         "n_dropped": classifier.n_dropped_,
         "features": list(network.names[1:]),
         "constant_features": constant_features(network),
         "ignored_features": ignored_features(network),
         "n_parameters": network.n_parameters,
-        "about": msgspec.structs.asdict(getattr(classifier, "provenance_", Provenance())),
+        "about": msgspec.structs.asdict(classifier.provenance_ or Provenance()),
         "structure": parents_by_name(network),
         "accuracy": {
             line.name: {
@@ -140,28 +138,20 @@ def describe(
     return "\n".join(lines)
 
 
-def evidence_of(classifier: BaseBNClassifier) -> Evidence:
-    """What stands behind the claim; a classifier without any comes from an older version."""
-    return getattr(classifier, "evidence_", Evidence("file"))
-
-
 def is_proved(classifier: BaseBNClassifier) -> bool:
     """Whether the search that ran here, or a certificate that was checked here, proves optimality.
 
-    A structure that is fixed needs no proof.
+    Where there was only one structure there is nothing to prove.
     """
-    evidence, result = evidence_of(classifier), classifier.result_
+    evidence, result = classifier.evidence_, classifier.result_
     if evidence.verdict is not None:
         return evidence.verdict.gap <= PROOF_TOLERANCE
-    nothing_to_search = result.solver == _SINGLE_CLASS or isinstance(
-        classifier, classifiers.NaiveBayesClassifier
-    )
-    return result.is_optimal and (nothing_to_search or evidence.source == "search")
+    return result is not None and result.is_optimal and evidence.source == "search"
 
 
 def evidence_record(classifier: BaseBNClassifier) -> dict[str, Any]:
     """For programs: who says so, and what the certificate that was checked proves."""
-    evidence = evidence_of(classifier)
+    evidence = classifier.evidence_
     record: dict[str, Any] = {
         "source": evidence.source,
         "data_sha256": evidence.data_sha256,
@@ -180,9 +170,12 @@ def verdict(classifier: BaseBNClassifier) -> str:
     The gap is relative to the larger of objective and bound, in any unit of weight, see
     :func:`marginbn.solvers.result.relative_gap`.
     """
-    if classifier.result_.solver == _SINGLE_CLASS:
+    result = classifier.result_
+    if result is not None:
+        return _structure_verdict(classifier, result)
+    if len(classifier.classes_) == 1:
         return "There is only one class, so there is nothing to separate."
-    return _structure_verdict(classifier)
+    return "Naive Bayes: the structure is fixed, there was nothing to search."
 
 
 def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()) -> str:
@@ -195,7 +188,7 @@ def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyL
     for line in accuracies:
         if line.is_sample:
             return _measured(line)
-    about = getattr(classifier, "provenance_", Provenance()).held_out or {}
+    about = (classifier.provenance_ or Provenance()).held_out or {}
     value, n_rows = about.get("accuracy"), about.get("n_rows")
     if value is None or n_rows is None:
         return "Quality was not measured on held-out rows."
@@ -213,12 +206,9 @@ def _measured(line: AccuracyLine) -> str:
     return f"{sentence} ({words} {visible(label)}: {percent(share)})."
 
 
-def _structure_verdict(classifier: BaseBNClassifier) -> str:
-    """The same about a structure that was searched, or fixed from the start."""
-    result = classifier.result_
-    if isinstance(classifier, classifiers.NaiveBayesClassifier):
-        return "Naive Bayes: the structure is fixed, there was nothing to search."
-    name, evidence = _short_score_name(classifier), evidence_of(classifier)
+def _structure_verdict(classifier: BaseBNClassifier, result: SolveResult) -> str:
+    """The same about a structure that was searched."""
+    name, evidence = _short_score_name(classifier), classifier.evidence_
     if evidence.verdict is not None:
         return _verified(evidence.verdict, name)
     claimed = evidence.source == "file"
@@ -255,8 +245,6 @@ def score_name(classifier: BaseBNClassifier) -> str:
 
 
 def _short_score_name(classifier: BaseBNClassifier) -> str:
-    if classifier.result_.solver == _SINGLE_CLASS:
-        return "log likelihood"
     if isinstance(
         classifier, classifiers.MaxMarginBNClassifier | classifiers.MaxMarginBNClassifierCV
     ):
@@ -268,7 +256,7 @@ def _short_score_name(classifier: BaseBNClassifier) -> str:
 
 def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
     """Parameters that decide the result, without those that only decide how it is found."""
-    how = {"solver", "n_jobs", "verbose", "callback", "random_state", "column_kinds", "cv"}
+    how = {"search", "n_jobs", "random_state", "column_kinds", "cv"}
     params = {
         key: value.item() if isinstance(value, np.generic) else value
         for key, value in classifier.get_params(deep=False).items()
@@ -293,7 +281,7 @@ def facts(
 ) -> list[tuple[str, str]]:
     """What stands between verdict and structure: label and text of each line."""
     network = classifier.network_
-    lines = [("score", score_name(classifier))]
+    lines = [] if classifier.result_ is None else [("score", score_name(classifier))]
     if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
         lines.append(("chosen", _choice_text(classifier)))
     lines += _search_lines(classifier)
@@ -310,19 +298,21 @@ def facts(
 
 def _parameters_text(classifier: BaseBNClassifier) -> str:
     """How many there are, and whether that is too many."""
-    free, n_rows = classifier.network_.n_parameters, getattr(classifier, "n_samples_", None)
-    few = n_rows is not None and free > n_rows
+    free = classifier.network_.n_parameters
+    few = free > classifier.n_samples_
     return f"{free} free{', more than rows: expect overfitting' * few}"
 
 
 def _search_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
-    """Objective, bound and how the search ended."""
+    """Objective, bound and how the search ended; nothing where there was none."""
     result = classifier.result_
+    if result is None:
+        return []
     return [
         ("objective", wording.number(result.objective)),
         ("bound", wording.number(result.bound)),
         ("gap", percent(result.gap)),
-        ("search", _search_text(classifier)),
+        ("search", _search_text(result)),
         ("certificate", _certificate_text(classifier)),
     ]
 
@@ -337,7 +327,7 @@ def _choice_text(classifier: classifiers.MaxMarginBNClassifierCV) -> str:
 
 def _provenance_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     """Where a classifier of a file comes from; nothing of one that was fitted here."""
-    about = getattr(classifier, "provenance_", Provenance())
+    about = classifier.provenance_ or Provenance()
     versions = ", ".join(f"{name} {text}" for name, text in (about.versions or {}).items())
     made = f"{about.created} with {versions}" if about.created else ""
     measures = (about.held_out or {}).items()
@@ -351,14 +341,13 @@ def _provenance_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     ]
 
 
-def _search_text(classifier: BaseBNClassifier) -> str:
-    result = classifier.result_
+def _search_text(result: SolveResult) -> str:
     nodes = f", {counted(result.nodes, 'node')}" if result.nodes else ""
     return f"{_ENDINGS[result.status]} after {seconds(result.seconds)}, {result.solver}{nodes}"
 
 
 def _certificate_text(classifier: BaseBNClassifier) -> str:
-    found = evidence_of(classifier).verdict
+    found = classifier.evidence_.verdict
     if found is None:
         return ""
     numbers = f"objective {wording.number(found.objective)}, bound {wording.number(found.bound)}"
@@ -366,10 +355,9 @@ def _certificate_text(classifier: BaseBNClassifier) -> str:
 
 
 def _rows_text(classifier: BaseBNClassifier) -> str:
-    n_samples, dropped = getattr(classifier, "n_samples_", None), classifier.n_dropped_
-    parts = [] if n_samples is None else [f"{n_samples} learned from"]
-    if dropped:
-        parts.append(f"{dropped} left out for missing values")
+    parts = [f"{classifier.n_samples_} learned from"]
+    if classifier.n_dropped_:
+        parts.append(f"{classifier.n_dropped_} left out for missing values")
     return ", ".join(parts)
 
 

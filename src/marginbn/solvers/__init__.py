@@ -3,6 +3,7 @@
 from marginbn.solvers.result import SolveResult, Status, TracePoint, paper_gap, relative_gap
 from marginbn.solvers.run import Deadline, Limits
 from marginbn.solvers.solve import (
+    Search,
     available_solvers,
     choose_solver,
     get_solver,
@@ -13,6 +14,7 @@ from marginbn.solvers.solve import (
 __all__ = [
     "Deadline",
     "Limits",
+    "Search",
     "SolveResult",
     "Status",
     "TracePoint",

@@ -6,12 +6,15 @@ checks the result: whatever a solver claims is computed again before anybody see
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from joblib import effective_n_jobs
 
 from marginbn.exceptions import InputError, MissingDependencyError, ProblemTooLargeError
@@ -21,7 +24,14 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
 from marginbn.solvers.checkpoint import Checkpoint, Saved
 from marginbn.solvers.memory import Memory, parse_memory
-from marginbn.solvers.result import Majorant, SolveResult, Status, check_result, relative_gap
+from marginbn.solvers.result import (
+    PROOF_TOLERANCE,
+    Majorant,
+    SolveResult,
+    Status,
+    check_result,
+    relative_gap,
+)
 from marginbn.solvers.run import Callback, Limits, Run, Solver, Stopped
 from marginbn.solvers.tree_search import begin
 
@@ -120,6 +130,82 @@ def _heir(solver: Solver, run: Run) -> Solver | None:
     others = [other for other in _suitable(run.problem) if other.name != solver.name]
     fitting = (o for o in others if o.needs(run.problem, run.n_jobs).least <= run.memory.spendable)
     return next(fitting, None)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a structure is searched for: what is rarely set.
+
+    Parameters
+    ----------
+    solver
+        ``"auto"`` or a name from :func:`marginbn.available_solvers`.
+    gap_tolerance
+        Relative gap at which the search stops; 1e-6 is a proof of optimality.
+    memory_limit
+        Bytes that the search may take, or text like "2 GB"; None stands for most of what the
+        machine has left. A full store of open nodes is searched depth first.
+    checkpoint
+        File in which the search is kept, now and then and at its end; fitting the same data again
+        resumes it. A file of another problem is refused, so cross-validation, which fits many
+        problems, cannot share one.
+    rows
+        Margin rows that the search works with: "all", "groups", or "auto". Objective, bound and gap
+        are those of all rows in any case; see *Large data* in the guide.
+    dask
+        Search on a Dask cluster: the address of its scheduler, a client, or "local" for processes
+        on this machine; not together with a certificate. Needs ``marginbn[dask]``.
+    callback
+        Called with a :class:`TracePoint` at every improvement; a true return value stops.
+    verbose
+        1 shows progress: lines on stderr, in a notebook a bar.
+    time_limit
+        Seconds for the search alone; the ``time_limit`` of a classifier is for the whole fit.
+    inner_time_limit
+        Seconds of work for each search of a validation. Work is counted by operations (with up to
+        two parents; else by the clock), so that scores depend neither on ``n_jobs`` nor on what
+        else the machine does.
+
+    Examples
+    --------
+    >>> from marginbn import MaxMarginBNClassifier, Search
+    >>> clf = MaxMarginBNClassifier(max_parents=1, search=Search(solver="highs"))
+    >>> clf.fit([["a"], ["b"], ["b"]], [0, 1, 1]).result_.solver
+    'highs'
+    """
+
+    solver: str = "auto"
+    gap_tolerance: float = PROOF_TOLERANCE
+    memory_limit: int | str | None = None
+    checkpoint: PathLike | None = None
+    rows: str = "auto"
+    dask: Any = None
+    callback: Callback | None = None
+    verbose: int = 0
+    time_limit: float | None = None
+    inner_time_limit: float | None = 5.0
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # it never changes, and a client of a cluster cannot be copied
+
+    def check(self) -> None:
+        """Refuse values that make no sense."""
+        known = ["auto", *solver_names()]
+        if self.solver not in known:
+            raise InputError(f"solver must be one of {known}, got {self.solver!r}")
+        check_rows(self.rows)
+        parse_memory(self.memory_limit)
+        if not isinstance(self.checkpoint, str | os.PathLike | None):
+            raise InputError(f"checkpoint must be a path or None, got {self.checkpoint!r}")
+        for name in ("time_limit", "inner_time_limit"):
+            value: Any = getattr(self, name)
+            if value is not None and not (
+                isinstance(value, int | float | np.number) and 0 < value < math.inf
+            ):
+                raise InputError(f"{name} must be a positive number or None, got {value!r}")
+        gap: Any = self.gap_tolerance
+        if not (isinstance(gap, int | float | np.number) and 0 <= gap < math.inf):
+            raise InputError(f"gap_tolerance must be a number of at least 0, got {gap!r}")
 
 
 def solve_structure(

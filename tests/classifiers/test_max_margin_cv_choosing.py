@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import accuracy_score, log_loss
 
 from marginbn import InputError
-from marginbn.classifiers.choosing import (
+from marginbn.classifiers.max_margin_cv import (
     SCORINGS,
     SMALLEST_LOG,
     check_scoring,
