@@ -1,6 +1,7 @@
 """The public names and where they live: the one list, read by type checkers and by __init__.py."""
 
 from .classifiers import (
+    BNClassifier,
     GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
@@ -73,6 +74,7 @@ from .solvers import (
 from .solvers.milp import write_formulation
 
 __all__ = [
+    "BNClassifier",
     "BayesianNetwork",
     "BayesianNetworkLearner",
     "CandidateSets",

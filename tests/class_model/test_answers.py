@@ -11,7 +11,7 @@ from scipy.special import logsumexp, softmax
 from class_model_cases import CHAIN, COUPLED, hidden, learned, mixed_rows
 from class_model_oracle import CountedNetwork, drawn_mean, expected_mean, lehmer_points
 from marginbn.class_model import answers
-from marginbn.class_model.answers import Answers, log_odds, spread_points
+from marginbn.class_model.answers import Answers, spread_points
 from marginbn.class_model.trainer import Precisions, train_class_model
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import as_table
@@ -91,7 +91,7 @@ def test_the_answer_by_definition(name: str, n_classes: int) -> None:
     answered, data = fitted(STRUCTURES[name], n_classes)
     oracle, cells = oracle_of(answered), cells_of(answered)
     features, points = answered.model.design.cells.features, lehmer_points(64, 5)
-    order = answered._buckets.order.tolist()
+    order = answered.buckets.order.tolist()
     rows = incomplete(data, 6, 0.5)
     for row, answer in zip(rows, answered.posterior(rows), strict=True):
         known = known_of(row)
@@ -174,23 +174,37 @@ def test_contributions_lead_from_the_base_rate_to_the_answer(n_classes: int) -> 
     rows = data.codes[:3, 1:].astype(np.int32)
     rows[1, [0, 2]] = -1
     rows[2] = -1
-    base = log_odds(answered.posterior(np.full((1, 4), -1)), 1)[0]
+    base = log_odds(answered.posterior(np.full((1, 4), -1)))
     for row in rows:
-        start, parts = answered.contributions(row, 1)
+        start, parts = answered.contributions(row, 1, 0)
         assert start == pytest.approx(base)
-        end = log_odds(answered.posterior(row[np.newaxis]), 1)[0]
+        end = log_odds(answered.posterior(row[np.newaxis]))
         assert start + parts.sum() == pytest.approx(end)
         assert (parts[row < 0] == 0.0).all()
     only = np.array([-1, -1, 1, -1])
-    start, parts = answered.contributions(only, 0)
-    assert parts[2] == pytest.approx(log_odds(answered.posterior(only[np.newaxis]), 0)[0] - start)
+    start, parts = answered.contributions(only, 1, 0)
+    assert parts[2] == pytest.approx(log_odds(answered.posterior(only[np.newaxis])) - start)
 
 
-def test_log_odds_of_certain_answers_are_finite() -> None:
-    """One class against all others."""
-    odds = log_odds(np.array([[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]]), 0)
-    assert odds[1] == pytest.approx(np.log(0.2 / 0.8))
-    assert np.isfinite(odds[0])
+def log_odds(posterior: np.ndarray) -> float:
+    """Of the second class to the first."""
+    return float(np.log(posterior[0, 1] / posterior[0, 0]))
+
+
+def test_of_a_bin_whose_cell_is_unknown_the_cell_is_drawn_by_its_share() -> None:
+    """With everything else known, E is the mean over the cells of the bin, by their weight."""
+    answered, data = fitted(CHAIN, 2)
+    row = data.codes[:1, 1:].astype(np.int32)
+    feature = answered.model.design.cells.features[0]
+    state = feature.bin[row[0, 0]]
+    cells = [c for c, own in enumerate(feature.bin) if own == state]
+    assert len(cells) > 3
+    each = np.repeat(row, len(cells), axis=0)
+    each[:, 0] = cells
+    weights = np.array(feature.weights)[cells]
+    expected = np.average(answered.posterior(each), axis=0, weights=weights)
+    row[0, 0] = feature.code_of_bin(state)
+    np.testing.assert_allclose(answered.posterior(row)[0], expected, rtol=0, atol=0.01)
 
 
 def test_features_of_one_cell_count_for_nothing() -> None:

@@ -299,7 +299,7 @@ def test_degenerate_tables(classifier):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"smoothing": 0}, "smoothing must be a positive number"),
+        ({"class_weight": "fair"}, "class_weight must be"),
         ({"missing": "ignore"}, "missing must be"),
         ({"column_kinds": {"zz": "numeric"}}, "zz"),
     ],

@@ -1,4 +1,4 @@
-"""Arguments of the searching classifiers in the user's words: p beside gamma, arcs by name."""
+"""Arguments of the searching classifiers in the user's words: gamma, arcs by name."""
 
 import math
 
@@ -23,31 +23,21 @@ X = pd.DataFrame(ROWS[:, :3], columns=["smoke", "bronc", "lung"]).astype(str)
 Y = pd.Series(np.where(ROWS[:, 0] ^ (ROWS[:, 3] & ROWS[:, 1]), "ill", "well"), name="state")
 
 
-def test_p_stands_for_gamma(tmp_path):
-    """p = 0.8 and gamma = log 4 give one classifier, in files and descriptions too."""
-    by_p = MaxMarginBNClassifier(p=0.8, max_parents=1).fit(X, Y)
-    by_gamma = MaxMarginBNClassifier(gamma=math.log(4), max_parents=1).fit(X, Y)
-    assert by_p.gamma_ == pytest.approx(by_gamma.gamma_, abs=1e-15)
-    assert by_p.objective_ == pytest.approx(by_gamma.objective_, abs=1e-9)
-    assert by_p.network_ == by_gamma.network_
-    assert "gamma = 1.386 (p = 0.8)" in describe(by_p)
-    save_model(by_p, tmp_path / "model.json")
-    loaded = load_model(tmp_path / "model.json")
-    assert (loaded.p, loaded.gamma_) == (0.8, by_p.gamma_)
-    assert clone(by_p).gamma_ == by_p.gamma_
+def test_gamma_as_a_probability_is_in_the_description(tmp_path):
+    """gamma = log 4 is a posterior ratio of 0.8 to 0.2, in files and descriptions too."""
+    clf = MaxMarginBNClassifier(gamma=math.log(4), max_parents=1).fit(X, Y)
+    assert search.gamma_from_probability(0.8) == pytest.approx(clf.gamma_, abs=1e-15)
+    assert "gamma = 1.386 (p = 0.8)" in describe(clf)
+    save_model(clf, tmp_path / "model.json")
+    assert load_model(tmp_path / "model.json").gamma_ == clf.gamma_
+    assert clone(clf).gamma_ == clf.gamma_
 
 
 @pytest.mark.parametrize("p", [0.5, 1.0, 1.5, -1, "0.9"])
 def test_p_must_be_a_probability_above_one_half(p):
     """The message names it."""
     with pytest.raises(InputError, match=r"p must lie strictly between 0.5 and 1"):
-        MaxMarginBNClassifier(p=p).fit(X, Y)
-
-
-def test_gamma_and_p_together_are_refused():
-    """Nobody guesses which one is meant."""
-    with pytest.raises(InputError, match="give either gamma or p"):
-        MaxMarginBNClassifier(gamma=1.0, p=0.9).fit(X, Y)
+        search.gamma_from_probability(p)
 
 
 @pytest.mark.parametrize(

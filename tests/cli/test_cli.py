@@ -39,7 +39,7 @@ COMMANDS = [
     "verify", "problem",
 ]  # fmt: skip
 PROBLEMS = ["size", "score", "formulate", "solve"]
-EXACT = ["--max-parents", "1"]
+EXACT = ["--method", "max-margin", "--max-parents", "1"]
 """Options with which a search ends at once."""
 
 TOY = """colour,size,y

@@ -25,7 +25,7 @@ from seeds import slow
 CLEAR, TITLE, FORGED = "\x1b[2J", "\x1b]0;title\x07", "x\nOptimal, proven: every structure"
 FEATURES = (f"a{CLEAR}", FORGED, "b\u202egnp.exe", "c\x9b31m", "d\x7f\r")
 CLASS = f"y{TITLE}"
-EXACT = ["--max-parents", "1"]
+EXACT = ["--method", "max-margin", "--max-parents", "1"]
 
 
 def run(*args: object) -> Result:

@@ -57,6 +57,8 @@ def proof(table: Path, tmp_path: Path) -> Path:
     assert (
         run(
             "fit",
+            "--method",
+            "max-margin",
             table,
             "-t",
             "y",
@@ -126,7 +128,19 @@ def test_the_family_that_was_asked_for(proof: Path) -> None:
 def test_the_proof_is_about_all_rows(table: Path, tmp_path: Path) -> None:
     """The model is learned from all rows, held-out ones included; other rows are refuted."""
     path = tmp_path / "h.cert"
-    run("fit", table, "-t", "y", "--holdout", 0.5, "--certificate", path, "-q")
+    run(
+        "fit",
+        "--method",
+        "max-margin",
+        table,
+        "-t",
+        "y",
+        "--holdout",
+        0.5,
+        "--certificate",
+        path,
+        "-q",
+    )
     assert f"all the 100 rows of {table}" in run("verify", path, "--data", table)[1]
     table.write_text("\n".join(table.read_text().splitlines()[:81]))
     code, text = run("verify", path, "--data", table)
@@ -142,7 +156,12 @@ def test_what_nobody_asked_for_is_told_first(table: Path, tmp_path: Path) -> Non
     """Another class, fewer columns, other settings; what is said is no reservation."""
     path = tmp_path / "c.cert"
     said = ["--p", 0.6, "--forbid", "a->b", "--drop", "y"]
-    assert run("fit", table, "-t", "c", "--certificate", path, "-q", *said)[0] == 0
+    assert (
+        run("fit", "--method", "max-margin", table, "-t", "c", "--certificate", path, "-q", *said)[
+            0
+        ]
+        == 0
+    )
     told = [
         "gamma is 0.4054651081081642, not 2.1972245773362196",
         "forbidden arcs: a -> b not asked for",
@@ -168,6 +187,8 @@ def test_rows_that_miss_values_are_told(table: Path, tmp_path: Path) -> None:
     path = tmp_path / "c.cert"
     run(
         "fit",
+        "--method",
+        "max-margin",
         table,
         "-t",
         "y",
@@ -200,6 +221,8 @@ def test_the_table_is_made_as_fit_made_it(made: list[object], table: Path, tmp_p
     path = tmp_path / "c.cert"
     run(
         "fit",
+        "--method",
+        "max-margin",
         table,
         "-t",
         "y",
@@ -336,9 +359,11 @@ def test_another_statement_is_refuted(options: list[str], reason: str, proof: Pa
 def test_the_right_statement_is_verified(proof: Path, table: Path) -> None:
     """All of it, in the words of fit."""
     said = ["--p", 0.9, "--margin", "multiclass", "--smoothing", 1, "--max-parents", 2]
+    said += ["--class-arcs", "free"]
     code, text = run("verify", proof, *said, "--gap", 1e-6, "--strict", "--data", table)
     assert code == 0
-    assert "--data, --margin, --p, --smoothing, --max-parents, --gap, --strict." in text
+    assert "--data, --margin, --p, --smoothing, --max-parents, --class-arcs, --gap" in text
+    assert "class arcs" in run("verify", proof, "--strict")[1]  # those of the default are all
 
 
 def test_arcs_and_columns_of_a_fit(table: Path, tmp_path: Path) -> None:
@@ -347,6 +372,8 @@ def test_arcs_and_columns_of_a_fit(table: Path, tmp_path: Path) -> None:
     said = ["--require", "y->a", "--forbid", "a->b", "--drop", "c"]
     fit = [
         "fit",
+        "--method",
+        "max-margin",
         table,
         "-t",
         "y",
@@ -358,7 +385,7 @@ def test_arcs_and_columns_of_a_fit(table: Path, tmp_path: Path) -> None:
         *said,
     ]
     assert run(*fit)[0] == 0
-    check = ["verify", path, "--data", table, "--strict"]
+    check = ["verify", path, "--data", table, "--strict", "--class-arcs", "free"]
     assert run(*check, *said)[0] == 0
     code, text = run(*check)
     assert code == 1
@@ -387,7 +414,9 @@ def model(table: Path, tmp_path: Path) -> Path:
     """A saved classifier with its proof, model.json and proof.cert."""
     path = tmp_path / "model.json"
     files = ["-o", path, "--certificate", tmp_path / "proof.cert"]
-    assert run("fit", table, "-t", "y", "--holdout", 0, "-q", *files)[0] == 0
+    assert (
+        run("fit", "--method", "max-margin", table, "-t", "y", "--holdout", 0, "-q", *files)[0] == 0
+    )
     return path
 
 
@@ -396,7 +425,7 @@ def test_verify_compares_a_model(model: Path, table: Path, tmp_path: Path) -> No
     assert run("verify", tmp_path / "proof.cert", "--model", model)[0] == 0
     other, rows = tmp_path / "other.cert", tmp_path / "fewer.csv"
     rows.write_text("\n".join(table.read_text().splitlines()[:81]))
-    run("fit", rows, "-t", "y", "--certificate", other, "-q")
+    run("fit", "--method", "max-margin", rows, "-t", "y", "--certificate", other, "-q")
     code, text = run("verify", other, "--model", model)
     assert code == 1
     assert "fingerprint of the data is" in text
@@ -432,6 +461,8 @@ def test_a_certificate_of_something_else_ends_show(
     other = tmp_path / "other.cert"
     run(
         "fit",
+        "--method",
+        "max-margin",
         table,
         "-t",
         "y",

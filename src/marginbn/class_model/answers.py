@@ -74,12 +74,15 @@ class Answers:
     model: ClassModel
 
     def posterior(self, codes: NDArray[np.integer[Any]]) -> FloatArray:
-        """P(class | what is known), (rows, classes), of cells (rows, features), -1 for unknown."""
+        """P(class | what is known), (rows, classes), of cells (rows, features).
+
+        -1 is unknown; the number of cells plus a bin means that only the bin is known.
+        """
         cells = self.model.design.cells
         counts = np.array([feature.n_cells for feature in cells.features])
         n_known = (codes[:, counts > 1] >= 0).sum(axis=1)  # one cell: no information
         answers = np.empty((len(codes), self.network.n_classes))
-        complete = n_known == (counts > 1).sum()
+        complete = ((codes >= 0) & (codes < counts) | (counts <= 1)).all(axis=1)
         answers[complete] = softmax(self.model.scores(codes[complete]), axis=1)
         rest = np.flatnonzero(~complete)
         for start in range(0, len(rest), ROWS_AT_A_TIME):
@@ -92,20 +95,21 @@ class Answers:
         """G^(1 - u) E^u of rows that are not complete, normalised."""
         n_rows, n_classes = codes.shape[1], self.network.n_classes
         network, drawn = np.empty((n_rows, n_classes)), np.repeat(codes, N_DRAWS, axis=1)
-        draw_rows(self._buckets, spread_points(1 + len(codes)), codes, network, drawn)
+        draw_rows(self.buckets, spread_points(1 + len(codes)), codes, network, drawn)
         posteriors = softmax(self.model.gather(drawn), axis=0)
         mean = posteriors.reshape(n_classes, n_rows, -1).mean(axis=2).T
         logs = [np.log(np.maximum(part, TINY)) for part in (network, mean)]
         return np.asarray(softmax((1.0 - u) * logs[0] + u * logs[1], axis=1))
 
     @cached_property
-    def _buckets(self) -> Buckets:
+    def buckets(self) -> Buckets:
+        """The counted network, laid out for the compiled loops."""
         return lay_out_buckets(self.network, self.model.design.cells.features)
 
     def contributions(
-        self, codes: NDArray[np.integer[Any]], target: int
+        self, codes: NDArray[np.integer[Any]], label: int, rival: int
     ) -> tuple[float, FloatArray]:
-        """Log-odds of class ``target`` with nothing known, and what each feature adds to it.
+        """Log-odds of a class to its rival with nothing known, and what each feature adds to it.
 
         ``codes`` is a single row, (features,); what is unknown adds nothing.
         """
@@ -115,18 +119,11 @@ class Answers:
         for path, order in zip(rows, orders, strict=True):
             for step, feature in enumerate(order):
                 path[step + 1 :, feature] = codes[feature]
-        odds = log_odds(self.posterior(rows.reshape(-1, len(codes))), target)
-        odds = odds.reshape(len(orders), -1)
+        found = np.maximum(self.posterior(rows.reshape(-1, len(codes))), TINY)
+        odds = np.log(found[:, label] / found[:, rival]).reshape(len(orders), -1)
         total = np.zeros(len(codes))
         np.add.at(total, orders, np.diff(odds, axis=1))
         return float(odds[0, 0]), total / len(orders)
-
-
-def log_odds(posterior: FloatArray, target: int) -> FloatArray:
-    """Log-odds of one class against all others, for posteriors (rows, classes)."""
-    others = np.delete(posterior, target, axis=1).sum(axis=1)
-    odds: FloatArray = np.log(np.maximum(posterior[:, target], TINY) / np.maximum(others, TINY))
-    return odds
 
 
 # ------------------------------------------------------------------------------------ points
@@ -176,7 +173,9 @@ class _Bucket:
 
 def _find_buckets(structure: Structure, arities: Sequence[int]) -> list[_Bucket]:
     """Buckets in an order in which features are summed out; trees from the leaves up."""
-    scopes = {v: {v, *parents} - {CLASS} for v, parents in enumerate(structure.parents) if v}
+    scopes = {v: {v, *parents} - {CLASS} for v, parents in enumerate(structure.parents)}
+    if not scopes[CLASS]:
+        del scopes[CLASS]  # a class without parents is the root
     if all(len(scope) <= 2 for scope in scopes.values()):
         order = [v for v in reversed(structure.order) if v != CLASS]
     else:
@@ -228,7 +227,7 @@ def lay_out_buckets(network: BayesianNetwork, features: Sequence[FeatureCells]) 
             below[receiver - 1].append(bucket.variable - 1)
     first_cells = [np.searchsorted(f.bin, np.arange(f.n_bins + 1)) for f in features]
     return Buckets(
-        prior=np.exp(network.log_tables[CLASS]),
+        prior=_prior(network),
         order=np.array([bucket.variable - 1 for bucket in reversed(eliminated)], dtype=np.int64),
         n_bins=np.array([feature.n_bins for feature in features], dtype=np.int64),
         tables=flat(tables),
@@ -244,6 +243,13 @@ def lay_out_buckets(network: BayesianNetwork, features: Sequence[FeatureCells]) 
         bin_start=starts_of([len(cells) for cells in first_cells]),
         reach=flat([_reach(feature) for feature in features]),
     )
+
+
+def _prior(network: BayesianNetwork) -> FloatArray:
+    """P(class); where the class has parents its table stands in a bucket."""
+    if network.structure.parents[CLASS]:
+        return np.ones(network.n_classes)
+    return np.exp(network.log_tables[CLASS])
 
 
 def _reach(feature: FeatureCells) -> FloatArray:

@@ -129,6 +129,11 @@ class FeatureCells:
         """Number of states in the counted network."""
         return self.bin[-1] + 1
 
+    def code_of_bin(self, state: int) -> int:
+        """Code of a bin of which no cell is known; of a bin with one cell that cell."""
+        own = [cell for cell, bin_ in enumerate(self.bin) if bin_ == state]
+        return own[0] if len(own) == 1 else self.n_cells + state
+
     @cached_property
     def effect(self) -> Side:
         """Functions of the effect."""
@@ -285,14 +290,23 @@ class TableCells:
         return TableCoding(tuple(feature.bins for feature in self.features))
 
     def compact(self, codes: NDArray[np.integer[Any]]) -> Codes:
-        """Cells (rows, features), -1 for unknown, as compiled loops want them."""
-        counts = np.array([feature.n_cells for feature in self.features], dtype=np.int64)
-        if codes.ndim != 2 or codes.shape[1] != len(counts) or (codes >= counts).any():
-            raise InputError(
-                f"codes must be (rows, {len(counts)}) with entries below {counts.tolist()}"
-            )
-        dtype = np.min_scalar_type(int(counts.max(initial=0)))
-        return np.ascontiguousarray(np.where(codes < 0, counts, codes).T, dtype=dtype)
+        """Cells (rows, features) as compiled loops want them: unknown follows the last cell, and
+        bins of which no cell is known follow that.
+        """
+        limits = [feature.n_cells + feature.n_bins for feature in self.features]
+        if codes.shape[1:] != (len(limits),) or (codes >= limits).any():
+            raise InputError(f"codes must be (rows, {len(limits)}) with entries below {limits}")
+        compacted = np.empty(codes.shape[::-1], dtype=np.min_scalar_type(max(limits, default=0)))
+        for column, code, feature in zip(compacted, codes.T, self.features, strict=True):
+            column[:] = np.where(code < 0, feature.n_cells, code + (code >= feature.n_cells))
+        return compacted
+
+    def to_bins(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+        """Bins (rows, features) of cells, -1 for unknown."""
+        bins = np.empty(codes.shape, dtype=np.int32)
+        for column, code, feature in zip(bins.T, codes.T, self.features, strict=True):
+            column[:] = np.array([*feature.bin, *range(feature.n_bins), -1])[code]
+        return bins
 
     def count(self, data: EncodedData) -> EncodedData:
         """Rows of cells as the counted network sees them."""

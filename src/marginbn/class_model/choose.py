@@ -23,6 +23,7 @@ from marginbn.class_model.trainer import IsLate, Precisions, Trainer
 from marginbn.data.labelled import (
     LabelledTable,
     MissingPolicy,
+    Split,
     stratified_folds,
     stratified_holdout,
 )
@@ -130,6 +131,16 @@ class _Validation:
         return best
 
 
+def split_rows(labels: NDArray[Any], seed: int = 0) -> tuple[NDArray[np.intp], list[Split]]:
+    """Rows to choose by, and which of these to learn from and to hold out, in turn."""
+    drawn = np.arange(len(labels))
+    if len(labels) > ENOUGH_ROWS:
+        drawn = np.sort(np.random.default_rng(seed).permutation(len(labels))[:ENOUGH_ROWS])
+    if len(drawn) >= ONE_SPLIT:
+        return drawn, [stratified_holdout(labels[drawn], HELD_OUT, seed)]
+    return drawn, stratified_folds(labels[drawn], N_FOLDS, seed)
+
+
 def choose_precisions(
     rows: LabelledTable,
     classes: NDArray[Any],
@@ -144,13 +155,8 @@ def choose_precisions(
     ``classes`` are all labels, sorted; ``learn_structure`` is called with the rows of each fold;
     ``seed`` is that of the folds, and of the rows drawn from many.
     """
-    drawn = np.arange(rows.n_rows)
-    if rows.n_rows > ENOUGH_ROWS:
-        drawn = np.sort(np.random.default_rng(seed).permutation(rows.n_rows)[:ENOUGH_ROWS])
-        rows = rows.take(drawn)
-    splits = stratified_folds(rows.labels, N_FOLDS, seed)
-    if rows.n_rows >= ONE_SPLIT:
-        splits = [stratified_holdout(rows.labels, HELD_OUT, seed)]
+    drawn, splits = split_rows(rows.labels, seed)
+    rows = rows if len(drawn) == rows.n_rows else rows.take(drawn)
     folds = []
     for train, test in splits:
         cells, data = learn_cells(rows.take(train), classes, missing)

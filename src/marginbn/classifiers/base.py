@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import validation
 from marginbn.classifiers.file_parts import Provenance
+from marginbn.classifiers.trained import (
+    CellTraining,
+    HeldOut,
+    ParameterKind,
+    encode_cells,
+    encode_evidence,
+    explain_cells,
+    log_answers,
+    make_answers,
+    train_tables,
+)
 from marginbn.data.encode import (
     EncodedTraining,
+    IsLate,
     TableCoding,
     UnseenCategories,
     add_unseen,
@@ -36,14 +48,19 @@ from marginbn.data.source import row_pieces
 from marginbn.data.table import Table, as_stream
 from marginbn.data.training import RowsInBlocks, RowsInMemory, TrainingRows, read_source
 from marginbn.exceptions import InputError
+from marginbn.network.class_joint import CLASS
 from marginbn.network.explain import Explanations, as_rows, explain_codes
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent
-from marginbn.problem.encoded import with_class_column
+from marginbn.problem.encoded import EncodedData, with_class_column
 from marginbn.problem.structure import Structure
 from marginbn.proof.checker.verdict import Verdict
-from marginbn.solvers.result import SolveResult, TracePoint
+from marginbn.solvers.result import SolveResult, Status, TracePoint
+
+if TYPE_CHECKING:
+    from marginbn.class_model.answers import Answers
+    from marginbn.class_model.trainer import ClassModel
 
 FIXED = "fixed"
 """``status_`` where there was only one structure, so that nothing was searched or proved."""
@@ -97,6 +114,9 @@ class Fitted:
         Why the result is to be believed.
     fingerprint
         SHA-256 of the table, where it is known.
+    class_model, held_out
+        Trained tables, and how they did on rows that they had not seen; None where tables are
+        counted.
     choice
         What a validation chose, if there was one.
     provenance
@@ -113,6 +133,8 @@ class Fitted:
     n_dropped: int
     evidence: Evidence
     fingerprint: str | None = None
+    class_model: ClassModel | None = None
+    held_out: HeldOut | None = None
     choice: Choice | None = None
     provenance: Provenance | None = None
 
@@ -152,6 +174,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     evidence_ : Evidence
         Whether optimality was proven by this search, is claimed by a model file, or was verified
         with a certificate; and the SHA-256 of data and certificate.
+    class_model_ : ClassModel or None
+        The tables that predict with ``parameters="trained"``; ``network_`` has the counted ones.
+    held_out_ : HeldOut or None
+        With ``parameters="trained"``: probabilities of the rows that chose the amount of smoothing.
 
     Examples
     --------
@@ -196,6 +222,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         "smoothing": validation.check_positive,
         "missing": validation.one_of(*get_args(MissingPolicy)),
         "class_weight": validation.check_class_weight,
+        "parameters": validation.one_of(*get_args(ParameterKind)),
     }
     classes_: NDArray[Any]
     coding_: TableCoding
@@ -204,15 +231,20 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     result_: SolveResult | None
     trace_: tuple[TracePoint, ...]
     provenance_: Provenance | None
+    class_model_: ClassModel | None
+    answers_: Answers | None
+    held_out_: HeldOut | None
 
     def __init__(
         self,
         *,
+        parameters: ParameterKind = "counted",
         smoothing: float = 1.0,
         missing: MissingPolicy = "auto",
         column_kinds: Any = "auto",
         class_weight: Any = None,
     ) -> None:
+        self.parameters = parameters
         self.smoothing = smoothing
         self.missing = missing
         self.column_kinds = column_kinds
@@ -222,7 +254,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """Refuse parameters that no data could make sense of."""
         parameters = self.get_params(deep=False)
         for name, check in self._CHECKS.items():
-            check(name, parameters[name])
+            if name in parameters:
+                check(name, parameters[name])
 
     def table_settings(self) -> TableSettings:
         """How this classifier makes rows to learn from of a raw table."""
@@ -231,6 +264,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     @abstractmethod
     def _learn(self, rows: TrainingRows) -> Fitted:
         """What is learned from the rows; the only thing a subclass must say."""
+
+    @abstractmethod
+    def _learn_again(self, data: EncodedData) -> Structure:
+        """The structure of other rows, for validation: no files, no progress, no clock."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn codings, structure and parameters.
@@ -289,6 +326,10 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         self.n_samples_, self.n_dropped_ = fitted.n_samples, fitted.n_dropped
         self.evidence_, self.provenance_ = fitted.evidence, fitted.provenance
         self.data_fingerprint_ = fitted.fingerprint
+        self.class_model_, self.held_out_ = fitted.class_model, fitted.held_out
+        self.answers_ = None
+        if fitted.class_model is not None:
+            self.answers_ = make_answers(fitted.network, fitted.class_model)
         result = fitted.result
         self.status_ = FIXED if result is None else str(result.status)
         self.objective_ = None if result is None else result.objective
@@ -304,8 +345,12 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         structure: Structure,
         result: SolveResult | None = None,
     ) -> Fitted:
-        """The structure with the tables that are counted in the rows."""
-        data = training.data
+        """The structure with the tables that are counted in the rows, and with trained ones."""
+        data, model, held_out = training.data, None, None
+        wants_model = self.parameters == "trained" and len(training.classes) > 1
+        if wants_model and isinstance(training, CellTraining):
+            is_stopped = result is not None and result.status is Status.INTERRUPTED
+            model, held_out = self._train(rows, training, structure, is_stopped)
         return Fitted(
             training.classes,
             training.coding,
@@ -317,6 +362,27 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
             rows.n_dropped,
             Evidence(total_weight=float(data.total_weight)),
             rows.fingerprint,
+            model,
+            held_out,
+        )
+
+    def _encode(self, rows: TrainingRows, is_late: IsLate = lambda: False) -> EncodedTraining:
+        """Rows to learn from as codes; with cells of the class model where it is to be trained."""
+        return rows.encode(is_late) if self.parameters == "counted" else encode_cells(rows)
+
+    def _train(
+        self, rows: TrainingRows, training: CellTraining, structure: Structure, is_stopped: bool
+    ) -> tuple[ClassModel, HeldOut | None]:
+        """Tables trained on the structure; without a validation where the user wants to stop."""
+        parameters = self.get_params(deep=False)
+        return train_tables(
+            rows,
+            training,
+            structure,
+            self._learn_again,
+            seed=validation.seed_of(parameters.get("random_state")),
+            time_limit=parameters.get("time_limit"),
+            is_stopped=is_stopped,
         )
 
     def prepare(self, X: Any) -> Table:
@@ -328,24 +394,33 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
     def encode(self, X: Any) -> NDArray[np.int32]:
         """Rows to predict as codes of the features, (n_samples, n_features); -1 is unknown.
 
-        The values of a single row are looked up.
+        Codes are states of ``network_``, or with trained tables their cells. The values of a single
+        row are looked up.
         """
         check_is_fitted(self)
         row = validation.single_row(self, X)
-        coded = None if row is None else encode_row(self.preparation_, self.coding_, row)
+        coded = None if row is None else encode_row(self.preparation_, self._reading, row)
         if coded is not None:
             return coded
         table = self.prepare([X] if isinstance(X, Mapping) else X)
-        codes = self.coding_.encode(table)
-        tell_unseen(self.coding_, table)
+        codes = self._reading.encode(table)
+        tell_unseen(self._reading, table)
         return codes
+
+    @property
+    def _reading(self) -> TableCoding:
+        """How values become codes: bins, or with trained tables the cells of the class model."""
+        return self.coding_ if self.class_model_ is None else self.class_model_.design.cells.coding
 
     def log_joint_of_codes(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
         """log P(c, known features) for every row and class; unknown features are summed out.
 
-        ``codes`` (n_samples, n_variables) have the class in column 0, which is ignored.
+        With trained tables it is log P(c | known features). ``codes`` (n_samples, n_variables) have
+        the class in column 0, which is ignored.
         """
-        return self.network_.log_joint_per_class(codes)
+        if self.answers_ is None:
+            return self.network_.log_joint_per_class(codes)
+        return log_answers(self.answers_, codes[:, 1:])
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """The same of rows to predict; many rows are read, encoded and answered piece by piece."""
@@ -353,7 +428,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         stream = as_stream(X)
         if stream is not None:
             return self._log_joint_of_tables(
-                feature_blocks(self.preparation_, self.coding_, stream)
+                feature_blocks(self.preparation_, self._reading, stream)
             )
         pieces = row_pieces(X)
         if pieces is None:
@@ -364,8 +439,8 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         """The same of prepared columns, table by table."""
         answers, tally = [], dict[str, UnseenCategories]()
         for table in tables:
-            add_unseen(tally, self.coding_, table)
-            codes = self.coding_.encode(table)
+            add_unseen(tally, self._reading, table)
+            codes = self._reading.encode(table)
             answers.append(self.log_joint_of_codes(with_class_column(codes)))
         tell_tally(tally)
         return np.concatenate(answers)
@@ -399,8 +474,37 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         One row on its own (a list, an array, a data-frame row) is welcome too.
         """
         codes = self.encode(as_rows(X))  # first: it refuses an unfitted estimator
-        found = explain_codes(self.network_, self.classes_, codes, y)
+        if self.answers_ is None:
+            found = explain_codes(self.network_, self.classes_, codes, y)
+        else:
+            found = explain_cells(self.answers_, self.classes_, codes, y)
         return replace(found, frames=frame_library(X))
+
+    def posterior(self, evidence: Mapping[str | int, Any]) -> dict[Any, float]:
+        """P(class | what is known), by class label.
+
+        Parameters
+        ----------
+        evidence
+            Known values by column: a value of the table, or a state of ``network_`` such as
+            ``"<= 20"``; None stands for a value that is missing, where training had such rows.
+            Columns that are not named are unknown.
+
+        Examples
+        --------
+        >>> {label: round(p, 3) for label, p in clf.posterior({"x0": "red"}).items()}
+        {'a': 0.771, 'b': 0.229}
+        """
+        check_is_fitted(self)
+        if self.answers_ is None:
+            answer = self.network_.posterior_array(CLASS, evidence)
+        else:
+            codes = encode_evidence(self.answers_, evidence, self.preparation_)
+            answer = self.answers_.posterior(codes)[0]
+        labels = (
+            label.item() if isinstance(label, np.generic) else label for label in self.classes_
+        )
+        return dict(zip(labels, map(float, answer), strict=True))
 
     def _repr_html_inner(self) -> str:
         return str(super()._repr_html_inner()) + self._network_html()

@@ -62,6 +62,20 @@ class _Baseline:
         return {}
 
 
+def logistic_accuracy(rows: LabelledTable, settings: TableSettings) -> float:
+    """Accuracy of logistic regression on the held-out rows of the default classifier."""
+    from marginbn.class_model.choose import split_rows
+
+    drawn, splits = split_rows(rows.labels)
+    right = total = 0
+    for train, test in splits:
+        learned, judged = rows.take(drawn[train]), rows.take(drawn[test])
+        model = LogisticBaseline(settings).fit(learned.features, learned.labels)
+        chosen = model.classes_[model.predict_proba(judged.features).argmax(axis=1)]
+        right, total = right + int((chosen == judged.labels).sum()), total + judged.n_rows
+    return right / total
+
+
 class MajorityBaseline(_Baseline):
     """Always the most frequent class, with the shares of the classes as probabilities."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn import files
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.search import SearchingBNClassifier
+from marginbn.data.labelled import LabelledTable
+from marginbn.data.training import RowsInMemory
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import EncodedData
@@ -89,10 +92,33 @@ def _are_close(some: Sequence[NDArray[Any]], others: Sequence[NDArray[Any]]) -> 
     return all(np.allclose(a, b, rtol=1e-9, atol=1e-9) for a, b in pairs)
 
 
+def certify_tables(classifier: BaseBNClassifier, rows: LabelledTable) -> tuple[float, float]:
+    """Penalised loss of the trained tables on some rows, and their certified gap.
+
+    The rows are prepared and encoded by the model; both numbers are those of the fit only if these
+    are its rows.
+    """
+    model = classifier.class_model_
+    if model is None:
+        raise InputError(f"a {type(classifier).__name__} with counted tables has none to certify")
+    used = [plan.name for plan in classifier.preparation_.columns if not plan.left_out]
+    settings = replace(classifier.table_settings(), keep_identifiers=True)
+    known = replace(rows, features=rows.features.select(used))
+    table = RowsInMemory.of(known, settings, monotonic()).sample()
+    classes = np.searchsorted(classifier.classes_.astype(str), table.labels.astype(str))
+    codes = model.design.cells.coding.encode(table.features)
+    variables = (classifier.network_.variables[0], *model.design.cells.coding.variables)
+    both = np.column_stack([classes.astype(np.int32), codes])
+    if (codes < 0).any():
+        raise InputError("the table has values that the model has not seen in training")
+    return model.certify(EncodedData(both, table.weights, variables))
+
+
 def statement_of(classifier: BaseBNClassifier) -> Statement:
     """What a certificate of this classifier must prove; refused where nothing was searched."""
     check_is_fitted(classifier)
-    network, params = classifier.network_, classifier.get_params(deep=False)
+    network = classifier.network_
+    params = vars(classifier) | classifier.get_params(deep=False)  # some have parameters of others
     result = classifier.result_
     if not isinstance(classifier, SearchingBNClassifier) or result is None:
         raise InputError(

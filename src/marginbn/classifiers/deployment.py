@@ -6,23 +6,36 @@ Both formats do the same with a row; see :mod:`marginbn.export.score_model`.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.data.amounts import is_amount_kind
 from marginbn.data.dates import is_date_kind, part_names
 from marginbn.exceptions import DataWarning, InputError, warn_user
-from marginbn.export.score_model import ScoreModel, score_model
+from marginbn.export.score_model import Feature, ScoreModel, Term, score_model
 from marginbn.files import PathLike, write_atomic, write_text
+
+if TYPE_CHECKING:
+    from marginbn.class_model.trainer import ClassModel
 
 DEPLOYMENTS: dict[str, tuple[str, ...]] = {
     "sql": (".sql",),
     "onnx": (".onnx",),
 }
 """Formats and the ends of their files' names."""
+
+
+UNANSWERED = (
+    "rows with a missing value or a new category that no table has an entry for are not answered; "
+    "marginbn predict answers them"
+)
+"""Said at the top of a file whose answer is NULL or NaN for some rows."""
 
 
 def export_model(
@@ -36,9 +49,10 @@ def export_model(
     """Write a fitted classifier as something that predicts without this library.
 
     Answers equal ``predict_proba``, and decisions ``predict``. Missing values and
-    unseen categories are answered where the network's answer is a table entry, too: of features
-    without children in networks of counted tables, and of columns that were fitted with a state for
-    missing values. Elsewhere there is no answer: SQL gives NULL, ONNX gives NaN.
+    unseen categories are answered where the answer is a table entry, too: of features without
+    children in networks of counted tables, and of columns that were fitted with a state for missing
+    values. Elsewhere there is no answer: SQL gives NULL, ONNX gives NaN, and the file says so at
+    its top; ``predict_proba`` and ``marginbn predict`` answer such rows.
 
     Parameters
     ----------
@@ -99,16 +113,45 @@ def find_deployment(path: PathLike, format: str | None = None) -> str:
 def deployable(clf: BaseBNClassifier) -> ScoreModel:
     """The sums of table entries behind ``predict_proba``."""
     check_is_fitted(clf)
-    model = score_model(
-        clf.network_,
-        clf.coding_.columns,
-        clf.classes_.tolist(),
-        merged={p.name: (p.merged, p.other) for p in clf.preparation_.columns if p.merged},
-    )
+    merged = {p.name: (p.merged, p.other) for p in clf.preparation_.columns if p.merged}
+    classes = clf.classes_.tolist()
+    if clf.class_model_ is None:
+        model = score_model(clf.network_, clf.coding_.columns, classes, merged=merged)
+    else:
+        model = _trained_model(clf.class_model_, clf.network_.names[0], classes, merged)
     notes = _notes(clf)
     for note in notes:
         warn_user(f"what is exported reads prepared columns: {note}", DataWarning)
-    return replace(model, notes=notes)
+    return replace(model, notes=(*notes, *([UNANSWERED] if model.refuses_rows else [])))
+
+
+def _trained_model(
+    model: ClassModel,
+    target: str,
+    classes: Sequence[object],
+    merged: Mapping[str, tuple[tuple[str, ...], str]],
+) -> ScoreModel:
+    """Sums of trained tables; a value that is missing or new has no entry in any of them."""
+    features = []
+    for cells in model.design.cells.features:
+        missing = cells.n_cells - 1 if cells.coding.missing_state else None
+        rare, other = merged.get(cells.coding.name, ((), ""))
+        features.append(Feature(cells.coding, cells.n_cells, missing, None, rare, other))
+    starts, terms = model.design.layout.first_entry, []
+    for t, ((i, a), (j, b)) in enumerate(model.design.tables):
+        entries = model.tables[:, starts[t] : starts[t + 1]]
+        table = _per_class(entries).reshape(len(a.basis), len(b.basis), -1)
+        if i == j:
+            terms.append(Term((i,), (a.cell_of[:-1],), table[:, 0]))
+        else:
+            terms.append(Term((i, j), (a.cell_of[:-1], b.cell_of[:-1]), table))
+    bias = model.offset[1:] - model.offset[0]
+    return ScoreModel(target, tuple(classes), tuple(features), bias, tuple(terms))
+
+
+def _per_class(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores (scores, n) as differences to the first class, (n, classes - 1)."""
+    return scores.T if len(scores) == 1 else (scores[1:] - scores[:1]).T
 
 
 def _notes(clf: BaseBNClassifier) -> tuple[str, ...]:

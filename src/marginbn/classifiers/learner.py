@@ -20,7 +20,8 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import validation
-from marginbn.classifiers.search import DEFAULT_SEARCH, check_search, run_search, seed_of
+from marginbn.classifiers.search import DEFAULT_SEARCH, check_search, run_search
+from marginbn.classifiers.validation import seed_of
 from marginbn.data.encode import N_BINS, learn_plain_codings, tell_unseen
 from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable, MissingPolicy, report_sample

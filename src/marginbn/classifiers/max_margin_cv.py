@@ -34,8 +34,8 @@ from marginbn.classifiers.search import (
     gamma_from_probability,
     no_arcs,
     run_search,
-    seed_of,
 )
+from marginbn.classifiers.validation import seed_of
 from marginbn.data.encode import EncodedTraining, encode_training
 from marginbn.data.labelled import LabelledTable, MissingPolicy, Split, validation_splits
 from marginbn.data.preparation import Preparation
@@ -44,6 +44,7 @@ from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn
 from marginbn.files import PathLike
 from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.candidates import ClassArcs
 from marginbn.problem.encoded import EncodedData, with_class_column
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import StructureProblem
@@ -175,7 +176,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         As in :class:`MaxMarginBNClassifier`. A checkpoint is that of the final search: the many
         short searches of the validation are repeated. On a Dask cluster folds and parent limits go
         to the workers.
-    smoothing, missing, column_kinds, class_weight, required_arcs, forbidden_arcs, random_state
+    class_arcs, missing, column_kinds, class_weight, required_arcs, forbidden_arcs, random_state
         As in :class:`MaxMarginBNClassifier`.
 
     Attributes
@@ -202,6 +203,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **SearchingBNClassifier._CHECKS,
         "margin": MaxMarginBNClassifier._CHECKS["margin"],
+        "class_arcs": MaxMarginBNClassifier._CHECKS["class_arcs"],
         "gammas": validation.optional(validation.each(validation.check_positive)),
         "max_parents": validation.each(validation.check_count),
         "scoring": check_scoring,
@@ -215,7 +217,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         max_parents: Sequence[int] = (1, 2),
         cv: Any = None,
         scoring: Any = "accuracy",
-        smoothing: float = 1.0,
+        class_arcs: ClassArcs = "free",
         missing: MissingPolicy = "auto",
         column_kinds: Any = "auto",
         class_weight: Any = None,
@@ -228,7 +230,6 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         search: Search | None = None,
     ) -> None:
         super().__init__(
-            smoothing=smoothing,
             missing=missing,
             column_kinds=column_kinds,
             class_weight=class_weight,
@@ -238,6 +239,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         self.max_parents = max_parents
         self.cv = cv
         self.scoring = scoring
+        self.class_arcs = class_arcs
         self.required_arcs = required_arcs
         self.forbidden_arcs = forbidden_arcs
         self.time_limit = time_limit

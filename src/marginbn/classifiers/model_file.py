@@ -3,7 +3,7 @@
 ::
 
     {"format": "marginbn-model", "version": 1, "package": "0.2.0",
-     "estimator": "MaxMarginBNClassifier",       one of five names and nothing else
+     "estimator": "MaxMarginBNClassifier",       one of six names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
      "classes": {"dtype": "str", "labels": [...]},
      "feature_names": [...] or null,             null: fitted on an array without names
@@ -16,6 +16,7 @@
      "preparation": [...] or null,               null: every column is used as it is
      "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ...},
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
+     "class_model": null or {...},               trained tables, see marginbn.class_model.file
      "network": {"format": "marginbn-network", ...}}
 
 Variable 0 of the network is the class; its name is the target's. Numbers that JSON does not have
@@ -33,8 +34,9 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -42,7 +44,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn import __version__
+from marginbn.class_model.file import ModelShape, read_class_model, write_class_model
 from marginbn.classifiers.base import BaseBNClassifier, Choice, Evidence, Fitted
+from marginbn.classifiers.bn_classifier import BNClassifier
 from marginbn.classifiers.file_parts import (
     Digest,
     NotPlainError,
@@ -78,12 +82,16 @@ from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
+if TYPE_CHECKING:
+    from marginbn.class_model.trainer import ClassModel
+
 ROUNDING = 1e-9
 """Part of the total weight by which an objective may exceed what it can be."""
 
 _ESTIMATORS: dict[str, type[BaseBNClassifier]] = {
     cls.__name__: cls
     for cls in (
+        BNClassifier,
         GenerativeBNClassifier,
         MaxMarginBNClassifier,
         MaxMarginBNClassifierCV,
@@ -179,6 +187,7 @@ class _Model(Shape, frozen=True):
     result: ResultShape | None
     validation: _Validation | None
     evidence: _Evidence
+    class_model: ModelShape | None
     network: NetworkShape
     preparation: tuple[PlanShape, ...] | None
     about: Provenance
@@ -205,6 +214,10 @@ def save_model(
         raise InputError(f"classifier must be one of {sorted(_ESTIMATORS)}, got {name}")
     check_is_fitted(classifier)
     names = getattr(classifier, "feature_names_in_", None)
+    result, model = classifier.result_, classifier.class_model_
+    if result is not None and isinstance(classifier, BNClassifier):
+        last = TracePoint(result.work, result.objective, result.bound, result.scale)
+        result = replace(result, seconds=result.work, trace=(last,))  # the same on every machine
     record = {
         "format": "marginbn-model",
         "version": 1,
@@ -216,9 +229,10 @@ def save_model(
         "coding": [vars(coding) for coding in classifier.coding_.columns],
         "n_samples": classifier.n_samples_,
         "n_dropped": classifier.n_dropped_,
-        "result": None if classifier.result_ is None else write_result(classifier.result_),
+        "result": None if result is None else write_result(result),
         "validation": _write_validation(classifier),
         "evidence": _write_evidence(classifier.evidence_),
+        "class_model": None if model is None else write_class_model(model),
         "network": network_to_dict(classifier.network_),
         "preparation": write_preparation(classifier.preparation_),
         "about": msgspec.structs.asdict(provenance_of(classifier, held_out)),
@@ -262,6 +276,8 @@ def read_model(content: bytes, path: PathLike) -> BaseBNClassifier:
             shape.n_dropped,
             Evidence("file", **msgspec.structs.asdict(shape.evidence)),
             shape.about.data_sha256,
+            _read_model(classifier, shape, coding),
+            None,
             _read_choice(classifier, shape.validation),
             shape.about,
         )
@@ -269,6 +285,20 @@ def read_model(content: bytes, path: PathLike) -> BaseBNClassifier:
         classifier.restore(fitted)
         _check_result(classifier)
     return classifier
+
+
+def _read_model(
+    classifier: BaseBNClassifier, shape: _Model, coding: TableCoding
+) -> ClassModel | None:
+    """Trained tables, where the classifier has any."""
+    n_classes = len(shape.classes.labels)
+    is_trained = classifier.parameters == "trained" and n_classes > 1
+    if is_trained is (shape.class_model is None):
+        words = "is missing" if is_trained else "must be null"
+        raise MisfitError(f"$.class_model: {words} for this classifier")
+    if shape.class_model is None:
+        return None
+    return read_class_model(shape.class_model, coding, n_classes)
 
 
 def _write_evidence(evidence: Evidence) -> dict[str, object]:

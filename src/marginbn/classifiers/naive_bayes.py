@@ -24,6 +24,8 @@ class NaiveBayesClassifier(BaseBNClassifier):
 
     Parameters
     ----------
+    parameters : {"counted", "trained"}, default="counted"
+        Tables that predict: counted, or trained for the class (see :class:`BNClassifier`).
     smoothing : float, default=1.0
         Added to every count (Laplace).
     missing : {"auto", "drop", "state", "error"}, default="auto"
@@ -47,9 +49,11 @@ class NaiveBayesClassifier(BaseBNClassifier):
     """
 
     def _learn(self, rows: TrainingRows) -> Fitted:
-        training = rows.encode()
-        parents = tuple(() if i == 0 else (0,) for i in range(training.data.n_variables))
-        return self._count(rows, training, Structure(parents))
+        training = self._encode(rows)
+        return self._count(rows, training, self._learn_again(training.data))
+
+    def _learn_again(self, data: EncodedData) -> Structure:
+        return Structure(tuple(() if i == 0 else (0,) for i in range(data.n_variables)))
 
 
 class TANClassifier(BaseBNClassifier):
@@ -68,8 +72,11 @@ class TANClassifier(BaseBNClassifier):
     """
 
     def _learn(self, rows: TrainingRows) -> Fitted:
-        training = rows.encode()
+        training = self._encode(rows)
         return self._count(rows, training, *_best_tree(training.data))
+
+    def _learn_again(self, data: EncodedData) -> Structure:
+        return augmented_tree(data)
 
 
 def _best_tree(data: EncodedData) -> tuple[Structure, SolveResult]:

@@ -13,20 +13,18 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, get_args
 
-import numpy as np
-from sklearn.utils import check_random_state
-
 from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier, Fitted
 from marginbn.classifiers.budget import half_used, time_for_search
 from marginbn.classifiers.progress import SearchProgress
-from marginbn.data.columns import as_input_errors
-from marginbn.data.encode import EncodedTraining
+from marginbn.classifiers.trained import ParameterKind, encode_cells
+from marginbn.classifiers.validation import seed_of
+from marginbn.data.encode import EncodedTraining, IsLate
 from marginbn.data.labelled import MissingPolicy
 from marginbn.data.training import TrainingRows
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.files import PathLike
-from marginbn.problem.candidates import Arcs, enumerate_candidates
+from marginbn.problem.candidates import Arcs, ClassArcs, enumerate_candidates
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import StructureProblem, estimate_size, margin_problem
@@ -48,6 +46,10 @@ def check_search(name: str, value: Any) -> None:
     if not isinstance(value, Search):
         raise InputError(f"{name} must be a marginbn.Search or None, got {value!r}")
     value.check()
+
+
+VALIDATION_WORK = 3.0
+"""Seconds of work, counted by operations, of a search inside a fold of a validation."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ def run_search(
         certificate=certificate,
         rows=search.rows,
         dask=search.dask,
+        work_limit=search.work_limit,
     )
     if progress is not None:
         progress.close(result)
@@ -120,16 +123,6 @@ def _stamp(path: PathLike | None) -> tuple[int, int] | None:
         return None
     status = os.stat(path)
     return status.st_ino, status.st_mtime_ns
-
-
-def seed_of(random_state: Any) -> int:
-    """A seed for the solver's heuristics; None means 0, so that fits are reproducible."""
-    if random_state is None:
-        return 0
-    if isinstance(random_state, (int, np.integer)):
-        return int(random_state) % 2**31
-    with as_input_errors():
-        return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def warn_if_open(result: SolveResult) -> None:
@@ -178,7 +171,7 @@ class SearchingBNClassifier(BaseBNClassifier):
         """What is maximised over which structures."""
 
     def _learn(self, rows: TrainingRows) -> Fitted:
-        training = rows.encode(half_used(self.time_limit, rows.elapsed))
+        training = self._encode(rows, half_used(self.time_limit, rows.elapsed))
         if self._compares_classes and training.data.n_classes == 1:
             return self._count(rows, training, no_arcs(training.data))
         found = run_search(
@@ -190,6 +183,17 @@ class SearchingBNClassifier(BaseBNClassifier):
             n_jobs=self.n_jobs,
         )
         return self._count_found(rows, training, found)
+
+    def _learn_again(self, data: EncodedData) -> Structure:
+        if self._compares_classes and data.n_classes == 1:
+            return no_arcs(data)
+        problem = self.build_problem(data)
+        found = solve_structure(
+            problem, work_limit=VALIDATION_WORK, seed=seed_of(self.random_state)
+        )
+        if found.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # a validation must not go on by itself
+        return found.structure
 
     def _count_found(self, rows: TrainingRows, training: EncodedTraining, found: Found) -> Fitted:
         """What was searched for, with its tables and what a certificate can be compared with."""
@@ -221,6 +225,8 @@ class GenerativeBNClassifier(SearchingBNClassifier):
         Features have no parents or the class among them; ``False`` learns a general network.
     equivalent_sample_size : float, default=1.0
         Strength of the prior of ``score="bdeu"``.
+    parameters : {"counted", "trained"}, default="counted"
+        As in :class:`MaxMarginBNClassifier`.
     smoothing : float, default=1.0
         Added to every count for the parameters (not for the score).
     missing, column_kinds, class_weight
@@ -246,6 +252,7 @@ class GenerativeBNClassifier(SearchingBNClassifier):
         max_parents: int = 2,
         class_restricted: bool = True,
         equivalent_sample_size: float = 1.0,
+        parameters: ParameterKind = "counted",
         smoothing: float = 1.0,
         missing: MissingPolicy = "auto",
         column_kinds: Any = "auto",
@@ -259,6 +266,7 @@ class GenerativeBNClassifier(SearchingBNClassifier):
         search: Search | None = None,
     ) -> None:
         super().__init__(
+            parameters=parameters,
             smoothing=smoothing,
             missing=missing,
             column_kinds=column_kinds,
@@ -330,10 +338,14 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         Soft margin against the strongest rival class (SM), or sample-wise one against all (SBM).
     gamma : float, default=log(9)
         Desired log margin; log(p / (1 - p)) for a posterior ratio of p to 1 - p.
-    p : float or None, default=None
-        The same as a probability, in place of ``gamma``: ``p=0.9`` stands for log(9).
     max_parents : int, default=2
         Parents per variable, the class counted.
+    class_arcs : {"free", "all"}, default="free"
+        "free" is the paper's family: a feature has no parents, or the class among them. With "all"
+        the class is a parent of every feature.
+    parameters : {"counted", "trained"}, default="counted"
+        Tables that predict: counted as in the paper, or trained on the structure for the class (see
+        :class:`BNClassifier`).
     smoothing : float, default=1.0
         Added to every count (Laplace).
     time_limit : float or None, default=10.0
@@ -376,8 +388,8 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     _CHECKS: ClassVar[dict[str, validation.Check]] = {
         **SearchingBNClassifier._CHECKS,
         "gamma": validation.check_positive,
-        "p": validation.optional(lambda _, value: gamma_from_probability(value)),
         "margin": validation.one_of(*get_args(MarginKind)),
+        "class_arcs": validation.one_of(*get_args(ClassArcs)),
     }
 
     def __init__(
@@ -385,8 +397,9 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         *,
         margin: MarginKind = "multiclass",
         gamma: float = DEFAULT_GAMMA,
-        p: float | None = None,
         max_parents: int = 2,
+        class_arcs: ClassArcs = "free",
+        parameters: ParameterKind = "counted",
         smoothing: float = 1.0,
         missing: MissingPolicy = "auto",
         column_kinds: Any = "auto",
@@ -400,6 +413,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         search: Search | None = None,
     ) -> None:
         super().__init__(
+            parameters=parameters,
             smoothing=smoothing,
             missing=missing,
             column_kinds=column_kinds,
@@ -407,8 +421,8 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         )
         self.margin = margin
         self.gamma = gamma
-        self.p = p
         self.max_parents = max_parents
+        self.class_arcs = class_arcs
         self.required_arcs = required_arcs
         self.forbidden_arcs = forbidden_arcs
         self.time_limit = time_limit
@@ -419,27 +433,27 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
 
     @property
     def gamma_(self) -> float:
-        """The desired log margin, as ``gamma`` or as ``p`` says."""
-        return float(self.gamma) if self.p is None else gamma_from_probability(self.p)
+        """The desired log margin."""
+        return float(self.gamma)
 
-    def check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of."""
-        super().check_parameters()
-        if self.p is not None and self.gamma != DEFAULT_GAMMA:
-            raise InputError(
-                f"give either gamma or p, got gamma={self.gamma!r} and p={self.p!r}; "
-                f"p={self.p!r} stands for gamma={self.gamma_:.6g}"
-            )
+    def _encode(self, rows: TrainingRows, is_late: IsLate = lambda: False) -> EncodedTraining:
+        """Where the class points at every feature, a number without a cut has quartiles: in a
+        single bin no interaction with it could be found.
+        """
+        return encode_cells(rows) if self.class_arcs == "all" else super()._encode(rows, is_late)
 
     def build_problem(self, data: EncodedData) -> StructureProblem:
         """The soft margin over all structures that are allowed."""
         if self.search_settings().verbose:
-            size = estimate_size(data, self.max_parents, margin=self.margin)
+            size = estimate_size(
+                data, self.max_parents, margin=self.margin, class_arcs=self.class_arcs
+            )
             sys.stderr.write(f"{size}\n")  # before anything large is allocated
         required, forbidden = self.arcs().resolve(data.names)
         candidates = enumerate_candidates(
             data.n_variables,
             self.max_parents,
+            class_arcs=self.class_arcs,
             required=required,
             forbidden=forbidden,
             constant=data.constant,

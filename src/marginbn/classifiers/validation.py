@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
+from sklearn.utils import (
+    _safe_indexing,
+    check_consistent_length,
+    check_random_state,
+    column_or_1d,
+)
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -271,3 +276,13 @@ def _read_weights(
     if len(kept) == 0:
         raise InputError("sample_weight must be positive for at least one row, all are zero")
     return (None if len(kept) == len(labels) else kept), weights[kept]
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed for the solver's heuristics; None means 0, so that fits are reproducible."""
+    if random_state is None:
+        return 0
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state) % 2**31
+    with as_input_errors():
+        return int(check_random_state(random_state).randint(2**31 - 1))

@@ -263,7 +263,15 @@ def hold_out(
     return rows.take(train), rows.take(test)
 
 
-def encode_rows(rows: LabelledTable, settings: TableSettings) -> EncodedData:
-    """Prepared, discretised and encoded, as a classifier does before its search."""
+def encode_rows(
+    rows: LabelledTable, settings: TableSettings, has_quartiles: bool = False
+) -> EncodedData:
+    """Prepared, discretised and encoded, as a classifier does before its search.
+
+    ``has_quartiles`` says that numbers without a cut have quartiles for bins.
+    """
+    from marginbn.classifiers.trained import encode_cells
+
     check_shape(rows.features.n_rows, rows.features.n_columns)
-    return RowsInMemory.of(rows, settings, monotonic()).encode().data
+    prepared = RowsInMemory.of(rows, settings, monotonic())
+    return (encode_cells(prepared) if has_quartiles else prepared.encode()).data

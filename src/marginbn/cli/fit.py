@@ -76,6 +76,8 @@ def fit(
     saved = write_output(output, lambda path: save_model(classifier, path, held_out=measures))
     if json:
         print_json(outcome.record())
+    elif classifier.class_model_ is not None:
+        print_trained(outcome, output if saved else None)
     else:
         print_outcome(outcome)
     if output is None:
@@ -95,7 +97,7 @@ class Outcome:
     """A fitted classifier, and what was measured.
 
     ``n_learned`` is the number of rows that the measured model was learned from, None where that is
-    the classifier itself.
+    the classifier itself; ``logistic`` is the accuracy of logistic regression on the same rows.
     """
 
     classifier: BaseBNClassifier
@@ -103,6 +105,7 @@ class Outcome:
     quality: Quality | None
     data: DataReport | None
     n_learned: int | None = None
+    logistic: float | None = None
 
     def record(self) -> dict[str, Any]:
         """As JSON values."""
@@ -112,6 +115,7 @@ class Outcome:
             "quality": None if self.quality is None else self.quality.to_dict(),
             "n_rows_of_measured_model": self.n_learned,
             "data": None if self.data is None else self.data.to_dict(),
+            **({} if self.logistic is None else {"logistic_accuracy": self.logistic}),
         }
 
 
@@ -145,9 +149,32 @@ def learn_and_measure(
         test_rows = labelled_rows(source.test, source.target)
         line, quality = measure(classifier, test_rows)
         return Outcome(classifier, [*accuracies, line], quality, report)
+    if holdout is None and classifier.held_out_ is not None:
+        return measure_validation(Outcome(classifier, accuracies, None, report), rows)
     return measure_double(
         Outcome(classifier, accuracies, None, report), double, rows, holdout, quiet
     )
+
+
+def measure_validation(outcome: Outcome, rows: LabelledTable) -> Outcome:
+    """Add the quality on the rows that chose the amount of smoothing: each was predicted by a model
+    that had not seen it. Logistic regression gets the same rows.
+    """
+    from marginbn.classifiers.baselines import logistic_accuracy
+    from marginbn.classifiers.measures import Quality
+    from marginbn.report.summary import AccuracyLine
+
+    classifier, held_out = outcome.classifier, outcome.classifier.held_out_
+    if held_out is None:
+        return outcome
+    predicted = classifier.classes_[held_out.probabilities.argmax(axis=1)]
+    line = AccuracyLine.measure("held out", predicted, held_out.labels)
+    quality = Quality.measure(classifier.classes_.tolist(), held_out.labels, held_out.probabilities)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # given already, by the fit
+        logistic = logistic_accuracy(rows, classifier.table_settings())
+    lines = [*outcome.accuracies, line]
+    return Outcome(classifier, lines, quality, outcome.data, logistic=logistic)
 
 
 def measure_double(
@@ -186,6 +213,17 @@ def measure_double(
     line, quality = measure(double, held_out)
     lines = [*outcome.accuracies, line]
     return Outcome(outcome.classifier, lines, quality, outcome.data, train.n_rows)
+
+
+def print_trained(outcome: Outcome, saved: Path | None) -> None:
+    """What a classifier with trained tables is, in three sentences."""
+    from marginbn.report.summary import describe_quality, describe_trained
+
+    classifier = outcome.classifier
+    told = [describe_quality(classifier, outcome.accuracies, outcome.quality, outcome.logistic)]
+    told += describe_trained(classifier, None if saved is None else saved.name)
+    text = "\n".join(line for one in told for line in textwrap.wrap(one, text_width()))
+    print_verdict(text, proved=classifier.result_ is None or classifier.result_.is_optimal)
 
 
 def print_outcome(outcome: Outcome) -> None:

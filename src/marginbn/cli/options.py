@@ -31,6 +31,7 @@ output_option = partial(typer.Option, rich_help_panel=OUTPUT)
 class Method(StrEnum):
     """Ways to find the structure."""
 
+    BN = "bn"
     MAX_MARGIN = "max-margin"
     MAX_MARGIN_CV = "max-margin-cv"
     GENERATIVE = "generative"
@@ -101,7 +102,9 @@ ForbidOption = Annotated[
 TimeLimitOption = Annotated[
     float | None,
     search_option(
-        metavar="S", help="Seconds for learning; 0 for no limit. [default: 10, of max-margin-cv 60]"
+        metavar="S",
+        help="Seconds for learning; 0 for no limit. [default: none, of max-margin 10, of "
+        "max-margin-cv 60]",
     ),
 ]
 GapOption = Annotated[
@@ -204,10 +207,10 @@ class ModelOptions:
     method: Annotated[
         Method,
         model_option(
-            help="Largest soft margin, the same with gamma and parents validated, best MDL score, "
-            "tree-augmented or plain naive Bayes."
+            help="bn: largest margin with trained probabilities; max-margin: the paper's; "
+            "max-margin-cv: the same, validated; generative: best MDL score."
         ),
-    ] = Method.MAX_MARGIN
+    ] = Method.BN
     max_parents: MaxParentsOption = None
     p: Annotated[
         float | None,
@@ -215,7 +218,7 @@ class ModelOptions:
             "--p",
             metavar="P",
             help="Margin to aim for as a probability: gamma = log(p / (1 - p)). "
-            "[default: 0.9, or validated]",
+            "Not with --method bn. [default: 0.9, or validated]",
         ),
     ] = None
     require: RequireOption = None
@@ -271,6 +274,7 @@ class SolverOptions:
 
 
 _CLASSES = {
+    Method.BN: "BNClassifier",
     Method.MAX_MARGIN: "MaxMarginBNClassifier",
     Method.MAX_MARGIN_CV: "MaxMarginBNClassifierCV",
     Method.GENERATIVE: "GenerativeBNClassifier",

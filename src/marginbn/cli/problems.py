@@ -160,6 +160,10 @@ def score(
 class FormulationOptions(options.ModelOptions):
     """A problem of `marginbn fit`, with what only experts set."""
 
+    method: Annotated[
+        options.Method,
+        options.model_option(help="max-margin: soft margin; generative: local scores."),
+    ] = options.Method.MAX_MARGIN
     margin: MarginOption = options.Margin.MULTICLASS
     score: Annotated[
         options.Score,

@@ -186,11 +186,14 @@ def verify(
     if data is not None:
         name = target or content.data.names[0]
         rows, usual_class = read_rows(TableOptions(data, name, fitted.kind, encoding=encoding))
-        match = compare_data(content.data, rows, fitted)
+        match = compare_data(content.data, rows, fitted, Statement.of(content).class_arcs == "all")
         match = replace(match, class_unsaid=target is None and name != usual_class)
     statement = Statement.of(content)
     progress = progress_on_stderr(quiet or json)
     classifier = None if wanted.model is None else load_model(wanted.model)
+    differences = [] if match is None else table_differences(match, wanted)
+    if match is not None and classifier is not None:
+        differences += trained_differences(classifier, rows)
     checked = Checked(
         certificate=certificate,
         statement=statement,
@@ -199,7 +202,7 @@ def verify(
         asked=asked_options(wanted),
         unusual=[] if wanted.model is not None else unusual_settings(statement, expected),
         drop_unsaid=not wanted.drop,
-        refuted=[] if match is None else table_differences(match, wanted),
+        refuted=differences,
         verdict=judge(content, expected, classifier, progress, allowed),
     )
     if json:
@@ -208,6 +211,27 @@ def verify(
         proved = not checked.reason and not checked.reservations
         print_verdict(describe(checked, text_width()), proved=proved)
     return ERROR if checked.reason else DONE
+
+
+def trained_differences(classifier: BaseBNClassifier, rows: LabelledTable) -> list[str]:
+    """Where trained tables are not what the rows of the table give; computed again."""
+    from marginbn.classifiers.claims import certify_tables
+
+    if classifier.class_model_ is None:
+        return []
+    claimed = classifier.class_model_
+    value, gap = certify_tables(classifier, rows)
+    if abs(value - claimed.objective) > 1e-9 * max(value, claimed.objective):
+        return [
+            "the trained tables are not those of this table: their penalised loss is "
+            f"{value:.10g}, the model says {claimed.objective:.10g}"
+        ]
+    if gap > claimed.gap * (1 + 1e-3) + 1e-12:
+        return [
+            f"the trained tables are within {gap:.2g} of their optimum, the model says "
+            f"{claimed.gap:.2g}"
+        ]
+    return []
 
 
 @dataclass(frozen=True)
@@ -293,19 +317,23 @@ def unusual_settings(found: Statement, said: Statement) -> list[str]:
     """Where a statement is neither what was said nor what ``marginbn fit`` has by default."""
     usual = with_defaults(said).score
     told = [] if usual == found.score else [f"score is {found.score!r}, not {usual!r}"]
-    return told + with_defaults(replace(said, score=found.score)).differences_of(found)
+    family = said.class_arcs or found.class_arcs  # both have a method, and the statement names it
+    wanted = replace(said, score=found.score, class_arcs=family)
+    return told + with_defaults(wanted).differences_of(found)
 
 
 def with_defaults(said: Statement) -> Statement:
     """What is not said is as ``marginbn fit`` has it."""
-    from marginbn.classifiers import GenerativeBNClassifier, MaxMarginBNClassifier
+    from marginbn.classifiers import BNClassifier, GenerativeBNClassifier, MaxMarginBNClassifier
 
-    margin = MaxMarginBNClassifier().get_params(deep=False)
-    usual: dict[str, Any] = {"score": margin["margin"], "class_restricted": True}
-    usual |= {"class_arcs": margin.get("class_arcs", "free")}
-    usual |= {"required": (), "forbidden": (), "max_parents": margin["max_parents"]}
-    score = said.score or usual["score"]
-    if score in ("multiclass", "binary"):
+    score = said.score or "multiclass"
+    is_margin = score in ("multiclass", "binary")
+    is_default = is_margin and said.class_arcs in (None, "all")
+    margin = vars(BNClassifier() if is_default else MaxMarginBNClassifier())
+    usual: dict[str, Any] = {"score": score, "class_restricted": True}
+    usual |= {"class_arcs": margin["class_arcs"], "max_parents": margin["max_parents"]}
+    usual |= {"required": (), "forbidden": ()}
+    if is_margin:
         usual |= {name: margin[name] for name in ("gamma", "smoothing")}
     elif score == "bdeu":
         size = GenerativeBNClassifier().get_params(deep=False)["equivalent_sample_size"]
@@ -483,8 +511,14 @@ def read_rows(table: TableOptions) -> tuple[LabelledTable, str]:
     return labelled_rows(source.train, source.target), usual
 
 
-def compare_data(wanted: Data, rows: LabelledTable, fitted: FittedOptions) -> TableMatch:
-    """Whether the table holds the data of the certificate."""
+def compare_data(
+    wanted: Data, rows: LabelledTable, fitted: FittedOptions, has_quartiles: bool = False
+) -> TableMatch:
+    """Whether the table holds the data of the certificate.
+
+    ``has_quartiles`` says that numbers without a cut have quartiles for bins, as where the class is
+    a parent of every feature.
+    """
     from marginbn.cli.data import encode_rows
     from marginbn.data.preparation import TableSettings
     from marginbn.proof.definition import define_data
@@ -497,7 +531,7 @@ def compare_data(wanted: Data, rows: LabelledTable, fitted: FittedOptions) -> Ta
     settings = TableSettings(  # the certificate knows the columns
         missing=missing, class_weight=weights, keep_identifiers=True
     )
-    encoded = encode_rows(rows, settings)
+    encoded = encode_rows(rows, settings, has_quartiles)
     found = define_data(encoded)
     if found.fingerprint() != wanted.fingerprint():
         return TableMatch(_difference(wanted, found), 0, rows.n_rows, left_out)

@@ -114,6 +114,15 @@ class ScoreModel:
         return tuple(sorted({i for term in self.terms for i in term.members}))
 
     @property
+    def refuses_rows(self) -> bool:
+        """Whether a missing value or a new category can leave a row without an answer."""
+        used = [self.features[i] for i in self.used]
+        return any(
+            f.missing_code is None or (f.coding.kind == "categorical" and f.unseen_code is None)
+            for f in used
+        )
+
+    @property
     def largest_score(self) -> float:
         """No score is farther from zero."""
         largest = [np.abs(term.table).max(initial=0.0) for term in self.terms]

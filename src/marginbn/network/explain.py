@@ -30,7 +30,7 @@ questions that users ask.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, overload
 
@@ -208,6 +208,8 @@ class Explanations(Sequence[Explanation]):
         float64 (n, n_variables): all contributions.
     log_posterior
         float64 (n, n_classes): log P(c | known features).
+    names_parents
+        Whether a contribution is one given the parents of its variable, which it then names.
     frames
         Library of data frames that the rows came in, for :meth:`to_frame`.
 
@@ -239,6 +241,7 @@ class Explanations(Sequence[Explanation]):
     log_joint: FloatArray
     values: FloatArray
     log_posterior: FloatArray
+    names_parents: bool = True
     frames: str | None = None
 
     @property
@@ -329,7 +332,7 @@ class Explanations(Sequence[Explanation]):
     def _contributions(self, place: int) -> Iterator[Contribution]:
         values, structure = self.values[place], self.network.structure
         for i in np.argsort(-np.abs(values), kind="stable").tolist():
-            parents = [p for p in structure.parents[i] if p != CLASS]
+            parents = [p for p in structure.parents[i] if p != CLASS and self.names_parents]
             yield Contribution(
                 self.network.names[i],
                 self._state(place, i),
@@ -444,25 +447,40 @@ def _odds(log_margin: float) -> str:
     return f"{ratio} : 1" if log_margin >= 0 else f"1 : {ratio}"
 
 
+Contribute = Callable[[IntArray, IntArray], FloatArray]
+"""Contributions (n, n_variables) of codes of labels and rivals, both (n,)."""
+
+
 def explain_codes(
     network: BayesianNetwork,
     classes: NDArray[Any],
     features: NDArray[np.int32],
     y: Any = None,
+    log_joint: FloatArray | None = None,
+    contribute: Contribute | None = None,
 ) -> Explanations:
-    """Explanations of encoded features (n, n_features), -1 = missing, for the labels ``y``."""
+    """Explanations of encoded features (n, n_features), -1 = missing, for the labels ``y``.
+
+    Where not the network answers, ``log_joint`` are the answers (n, n_classes) and ``contribute``
+    tells the parts of their log margins, each given everything else that is known.
+    """
     if len(classes) < 2:
         raise InputError(
             f"explain needs a class and a rival, but the only class is {plain_label(classes[0])!r}"
         )
     codes = with_class_column(features)
-    log_joint = network.log_joint_per_class(codes)
+    if log_joint is None:
+        log_joint = network.log_joint_per_class(codes)
     posterior = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
     labels = posterior.argmax(axis=1) if y is None else label_codes(classes, y, len(codes))
     rivals = nearest_rivals(log_joint, labels)
-    values = split_log_margins(network, codes, labels, rivals)
-    rows = np.arange(len(codes))
-    return Explanations(network, classes, codes, rows, labels, rivals, log_joint, values, posterior)
+    if contribute is None:
+        values = split_log_margins(network, codes, labels, rivals)
+    else:
+        values = contribute(labels, rivals)
+    rows, has_parents = np.arange(len(codes)), contribute is None
+    about = (rows, labels, rivals, log_joint, values, posterior)
+    return Explanations(network, classes, codes, *about, names_parents=has_parents)
 
 
 def label_codes(classes: NDArray[Any], y: Any, n_rows: int) -> IntArray:

@@ -49,7 +49,7 @@ def state_of(variable: Variable, value: Any) -> int:
     for text in _texts(value):
         if text in places:
             return places[text]
-    number = _number(value)
+    number = number_of(value)
     found = None if number is None else _state_of_number(variable, number)
     if found is None:
         raise InputError(
@@ -95,7 +95,7 @@ def _texts(value: Any) -> Iterator[str]:
     yield str(tidy(value))
 
 
-def _number(value: Any) -> float | None:
+def number_of(value: Any) -> float | None:
     """The number that a value is; a truth value is none."""
     if isinstance(value, bool | np.bool_):
         return None

@@ -25,9 +25,10 @@ from dataclasses import dataclass, replace
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import BaseBNClassifier
@@ -45,6 +46,9 @@ from marginbn.report.learned import learned_page
 from marginbn.report.opening import write_header
 from marginbn.report.picture import picture_values
 
+if TYPE_CHECKING:
+    from marginbn.class_model.answers import Answers
+
 DEFAULT_FOLDS = 5
 DEFAULT_FOLD_TIME = 10.0
 """Seconds for the structure search in a fold, unless the classifier had less."""
@@ -52,7 +56,7 @@ DEFAULT_FOLD_TIME = 10.0
 FRAME_HEIGHT = 800
 """Pixels of a page that is shown inline."""
 
-INFERENCE = ("factors", "elimination", "inference", "explain")
+INFERENCE = ("factors", "elimination", "inference", "answers", "explain")
 """Scripts that compute posteriors and explain them; they know nothing of a page."""
 
 SCRIPTS = (
@@ -361,6 +365,7 @@ def _document(report: contents.Report, body: Markup) -> str:
         {
             "title": report.title,
             "network": network_values(report.network),
+            "model": model_values(report.classifier.answers_),
             "order": report.order,
             "samples": _samples(report),
             "cuts": _cuts(report.classifier),
@@ -408,6 +413,51 @@ def to_script_json(value: object) -> str:
     """
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.translate(_ESCAPES)
+
+
+def model_values(answers: Answers | None) -> dict[str, Any] | None:
+    """Trained tables and the network that fills in what is unknown; None for counted tables."""
+    if answers is None:
+        return None
+    from marginbn.class_model.answers import N_DRAWS
+
+    model, buckets = answers.model, answers.buckets
+    layout = model.design.layout
+    coding = model.design.cells.coding.columns
+    lists = {to_camel(name): array.tolist() for name, array in buckets._asdict().items()}
+    numbers = {name: to_base64(getattr(buckets, name)) for name in ("tables", "reach")}
+    return {
+        "draws": N_DRAWS,
+        "cuts": [list(c.cuts) if c.kind == "numeric" else None for c in coding],
+        "buckets": {**lists, **numbers},
+        "layout": {
+            "features": layout.features.tolist(),
+            "sides": layout.sides.tolist(),
+            "cellOf": layout.cell_of.tolist(),
+            "cellStart": layout.cell_start.tolist(),
+            "rows": layout.shapes[:, 0].tolist(),
+            "firstEntry": layout.first_entry.tolist(),
+        },
+        "offset": model.offset.tolist(),
+        "tables": to_base64(model.tables),
+    }
+
+
+def to_camel(name: str) -> str:
+    """A name as scripts write it.
+
+    Examples
+    --------
+    >>> to_camel("cell_start")
+    'cellStart'
+    """
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def to_base64(numbers: NDArray[np.float64]) -> str:
+    """Numbers bit for bit, in little-endian base64."""
+    return base64.b64encode(numbers.astype("<f8").tobytes()).decode()
 
 
 def network_values(network: BayesianNetwork) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.evaluation import accuracy, told_interval
 from marginbn.classifiers.file_parts import Provenance
+from marginbn.classifiers.measures import Quality
 from marginbn.network import wording
 from marginbn.network.layout import isolated_features
 from marginbn.network.network import BayesianNetwork
@@ -206,6 +207,43 @@ def _measured(line: AccuracyLine) -> str:
     return f"{sentence} ({words} {visible(label)}: {percent(share)})."
 
 
+def describe_quality(
+    classifier: BaseBNClassifier,
+    accuracies: Sequence[AccuracyLine],
+    quality: Quality | None,
+    logistic: float | None,
+) -> str:
+    """One sentence: accuracy next to simpler methods, log loss and AUC."""
+    line = next((line for line in accuracies if line.is_sample), None)
+    if line is None or quality is None:
+        return quality_verdict(classifier, accuracies)
+    share = 0.0 if line.most_frequent is None else line.most_frequent[1]
+    others = [f"majority class {100 * share:.1f} %"]
+    if logistic is not None:
+        others.append(f"logistic regression {100 * logistic:.1f} %")
+    auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
+    return (
+        f"Accuracy on {counted(line.n_rows, 'held-out row')}: {100 * line.value:.1f} % ± "
+        f"{100 * line.half_width:.1f} ({', '.join(others)}); log loss {quality.log_loss:.3f}{auc}"
+    )
+
+
+def describe_trained(classifier: BaseBNClassifier, saved: str | None = None) -> list[str]:
+    """Two sentences: what is proved of the structure, what is trained and from which rows."""
+    model, network = classifier.class_model_, classifier.network_
+    arcs = sum(len([p for p in parents if p]) for parents in network.structure.parents[1:])
+    between = f"{counted(arcs, 'arc')} between columns"
+    structure = f"{verdict(classifier).rstrip('.')}; {between}."
+    if model is None:
+        return [structure]
+    where = "The model" if saved is None else f"The model in {visible(saved)}"
+    return [
+        structure,
+        f"Probabilities: trained on this structure, within {model.gap:.0e} of their optimum. "
+        f"{where} is learned from all {classifier.n_samples_} rows.",
+    ]
+
+
 def _structure_verdict(classifier: BaseBNClassifier, result: SolveResult) -> str:
     """The same about a structure that was searched."""
     name, evidence = _short_score_name(classifier), classifier.evidence_
@@ -214,8 +252,7 @@ def _structure_verdict(classifier: BaseBNClassifier, result: SolveResult) -> str
     claimed = evidence.source == "file"
     if result.is_optimal:
         words = "Claimed optimal, not checked" if claimed else "Optimal, proven"
-        family = "tree over the features" if _is_tree(classifier) else "allowed structure"
-        return f"{words}: no {family} has a higher {name}."
+        return f"{words}: no {_family(classifier)} has a higher {name}."
     ending = _ENDINGS[result.status]
     if not math.isfinite(result.gap):
         return f"No bound is known yet ({ending}): the structure may be far from the best."
@@ -230,8 +267,13 @@ def _verified(found: Verdict, name: str) -> str:
     return f"Verified: by its certificate within {percent(found.gap)} of the best possible {name}."
 
 
-def _is_tree(classifier: BaseBNClassifier) -> bool:
-    return isinstance(classifier, classifiers.TANClassifier)
+def _family(classifier: BaseBNClassifier) -> str:
+    """What the structure is compared with."""
+    if isinstance(classifier, classifiers.TANClassifier):
+        return "tree over the features"
+    if getattr(classifier, "class_arcs", "free") == "all":
+        return f"network in which {visible(classifier.network_.names[0])} points at every column"
+    return "allowed structure"
 
 
 def score_name(classifier: BaseBNClassifier) -> str:
@@ -290,6 +332,7 @@ def facts(
         ("rows", _rows_text(classifier)),
         ("features", _features_text(network)),
         ("parameters", _parameters_text(classifier)),
+        ("trained", _trained_text(classifier)),
     ]
     lines += [(line.name, line.text()) for line in accuracies]
     lines += _provenance_lines(classifier)
@@ -301,6 +344,16 @@ def _parameters_text(classifier: BaseBNClassifier) -> str:
     free = classifier.network_.n_parameters
     few = free > classifier.n_samples_
     return f"{free} free{', more than rows: expect overfitting' * few}"
+
+
+def _trained_text(classifier: BaseBNClassifier) -> str:
+    """The tables that predict; nothing where these are the counted ones."""
+    model = classifier.class_model_
+    if model is None:
+        return ""
+    tables = counted(len(model.design.cells.features), "effect")
+    pairs = counted(len(model.design.pairs), "family table")
+    return f"{tables} and {pairs}, within {model.gap:.0e} of their optimum"
 
 
 def _search_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:

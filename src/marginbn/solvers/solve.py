@@ -161,6 +161,9 @@ class Search:
         1 shows progress: lines on stderr, in a notebook a bar.
     time_limit
         Seconds for the search alone; the ``time_limit`` of a classifier is for the whole fit.
+    work_limit
+        Seconds of work for the search, counted by operations (with up to two parents): the same
+        structure on every machine.
     inner_time_limit
         Seconds of work for each search of a validation. Work is counted by operations (with up to
         two parents; else by the clock), so that scores depend neither on ``n_jobs`` nor on what
@@ -183,6 +186,7 @@ class Search:
     callback: Callback | None = None
     verbose: int = 0
     time_limit: float | None = None
+    work_limit: float | None = None
     inner_time_limit: float | None = 5.0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -197,7 +201,7 @@ class Search:
         parse_memory(self.memory_limit)
         if not isinstance(self.checkpoint, str | os.PathLike | None):
             raise InputError(f"checkpoint must be a path or None, got {self.checkpoint!r}")
-        for name in ("time_limit", "inner_time_limit"):
+        for name in ("time_limit", "work_limit", "inner_time_limit"):
             value: Any = getattr(self, name)
             if value is not None and not (
                 isinstance(value, int | float | np.number) and 0 < value < math.inf

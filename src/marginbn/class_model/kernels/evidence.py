@@ -170,7 +170,10 @@ def draw(buckets: Buckets, row: Row, i: int, c: int, point: float) -> None:
 def draw_rows(
     buckets: Buckets, points: FloatArray, codes: Codes, posterior: FloatArray, drawn: Codes
 ) -> None:
-    """Fill in G (rows, classes), and draws of what is unknown in each row, one after the other."""
+    """Fill in G (rows, classes), and draws of what is unknown in each row, one after the other.
+
+    Of a code beyond unknown only the bin is known: its cell is drawn, too.
+    """
     d, n_draws = len(buckets.order), len(points)
     numbers = np.empty((2, d), np.int64)
     row = Row(numbers[0], numbers[1], np.empty(d, np.uint8), np.empty(len(buckets.tables)))
@@ -178,13 +181,17 @@ def draw_rows(
         for i in range(d):
             start, stop = buckets.cell_start[i], buckets.cell_start[i + 1]
             row.cells[i] = codes[i, r]
-            row.is_known[i] = start + row.cells[i] < stop
-            row.bins[i] = buckets.bin_of[start + row.cells[i]] if row.is_known[i] else 0
+            row.is_known[i] = start + row.cells[i] != stop
+            row.bins[i] = 0
+            if start + row.cells[i] < stop:
+                row.bins[i] = buckets.bin_of[start + row.cells[i]]
+            elif row.is_known[i]:
+                row.bins[i] = start + row.cells[i] - stop - 1
         ask_network(buckets, row, posterior[r])
         reached = np.cumsum(posterior[r])
         for m in range(n_draws):
             c = pick(reached, points[m, 0] * reached[-1])
             for i in buckets.order:
-                if not row.is_known[i]:
+                if codes[i, r] >= buckets.cell_start[i + 1] - buckets.cell_start[i]:
                     draw(buckets, row, i, c, points[m, 1 + i])
                 drawn[i, r * n_draws + m] = row.cells[i]

@@ -3,6 +3,7 @@
 // The waterfall begins with what is known before anything is chosen, and every term takes the sum of
 // the log odds a step further. Bars stand under their words, never behind them.
 
+import { codesOf, contribute } from "./answers.js";
 import { make, makeButton, makeName } from "./elements.js";
 import { explainCase, rivals } from "./explain.js";
 import { label, odds, percent, relation, signed } from "./format.js";
@@ -43,12 +44,23 @@ export function buildCase(network, sheet, title) {
       content = () => buildSheet(network, evidence, typed, posterior, [], title, name.value);
       return;
     }
-    const terms = explainCase(network, evidence, first, second);
+    const terms = explain(network, evidence, typed, first, second);
     const words = (most) => buildWaterfall(network, evidence, typed, terms, first, second, most);
     body.replaceChildren(...words(FIRST_TERMS));
     content = () => buildSheet(network, evidence, typed, posterior, words(terms.length), title, name.value);
   }
   return { element, show };
+}
+
+// The terms of a case, those of the class model where there is one: from the base rate on.
+function explain(network, evidence, typed, first, second) {
+  const { model } = network;
+  if (!model) return explainCase(network, evidence, first, second);
+  const { base, added } = contribute(model, codesOf(model, evidence, typed), first, second);
+  const terms = added.map((value, i) => ({ variable: i + 1, value }));
+  const known = terms.filter(({ variable }) => evidence.has(variable));
+  known.sort((a, b) => Math.abs(b.value) - Math.abs(a.value) || a.variable - b.variable);
+  return [{ variable: 0, value: base }, ...known];
 }
 
 function buildWaterfall(network, evidence, typed, terms, first, second, most) {

@@ -2,6 +2,7 @@
 //
 // The most informative features stand first; the others are folded.
 
+import { answerCase, codesOf } from "./answers.js";
 import { buildCase } from "./case.js";
 import { buildCard, mentions, showPosterior } from "./cards.js";
 import { buildClassCard } from "./classes.js";
@@ -36,7 +37,7 @@ export function buildExplorer(place, network, { order, sheet, title }, onChange)
   const summary = make("summary");
   const fold = make("details", { class: "fold" }, summary, folded);
   const reasons = buildCase(network, sheet, title);
-  const prior = answer(network, evidence).posteriors;
+  const prior = answer(network, evidence, typed).posteriors;
 
   function toggle(variable, state, text) {
     if (state === undefined || (text === undefined && evidence.get(variable) === state)) {
@@ -57,7 +58,7 @@ export function buildExplorer(place, network, { order, sheet, title }, onChange)
   }
 
   function update() {
-    const found = answer(network, evidence);
+    const found = answer(network, evidence, typed);
     showPosterior(classes, found.posteriors?.[0], prior?.[0], evidence.get(0));
     for (const [i, view] of views) {
       showPosterior(view, found.posteriors?.[i], prior?.[i], evidence.get(i));
@@ -99,12 +100,17 @@ export function buildExplorer(place, network, { order, sheet, title }, onChange)
   return { setEvidence, toggle };
 }
 
-// The result of the inference, or the problem with it in words.
-function answer(network, evidence) {
+// The result of the inference, or the problem with it in words. Where there is a class model, it
+// answers for the class.
+function answer(network, evidence, typed) {
   try {
     const found = infer(network, evidence);
     if (!found.posteriors) return { posteriors: null, values: null, problem: IMPOSSIBLE };
-    return { ...found, values: logJoint(network, evidence) };
+    const { model } = network;
+    if (!model) return { ...found, values: logJoint(network, evidence) };
+    const own = answerCase(model, codesOf(model, evidence, typed));
+    const posteriors = evidence.has(0) ? found.posteriors : [own, ...found.posteriors.slice(1)];
+    return { ...found, posteriors, values: own.map((p) => Math.log(p)) };
   } catch (error) {
     if (!(error instanceof TooLargeError)) throw error;
     return { posteriors: null, values: null, problem: TOO_LARGE };

@@ -20,7 +20,8 @@ export function readNetwork({ variables, parents, tables }) {
   return { variables, parents, arities, logTables };
 }
 
-function readNumbers(base64) {
+// 64-bit numbers in base64.
+export function readNumbers(base64) {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const view = new DataView(bytes.buffer);
   const numbers = new Float64Array(bytes.length / 8);

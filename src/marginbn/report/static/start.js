@@ -1,5 +1,6 @@
 // Put the live parts into the page.
 
+import { readModel } from "./answers.js";
 import { buildEffects } from "./effects.js";
 import { buildExplorer } from "./explore.js";
 import { readNetwork } from "./inference.js";
@@ -11,6 +12,7 @@ const find = (id) => document.getElementById(id);
 function start() {
   const values = JSON.parse(find("values").textContent);
   const network = readNetwork(values.network);
+  network.model = values.model && readModel(values.model);
   network.variables.forEach((variable, i) => (variable.cuts = values.cuts[i]));
   const live = {};
   const toggle = (variable, state) => live.explorer.toggle(variable, state);
