@@ -8,9 +8,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from marginbn import StructureProblem, Variable, drop_dominated
+from marginbn import StructureProblem, Variable
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.masks import ParentSets, SetTable, masks_of, set_sizes, sorting_order
+from marginbn.problem.problem import drop_dominated
 
 
 def random_sets(

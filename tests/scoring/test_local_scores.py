@@ -10,14 +10,13 @@ from marginbn import (
     InputError,
     ProblemTooLargeError,
     Variable,
-    drop_dominated,
     enumerate_candidates,
     linear_problem,
     local_scores,
     solve_structure,
 )
 from marginbn.problem.masks import masks_of
-from marginbn.problem.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.problem.scores import SCORES as SCORES_BY_NAME
 from marginbn.problem.scores import get_local_score
 from marginbn.scoring import climbing, sums

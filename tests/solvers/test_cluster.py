@@ -331,7 +331,7 @@ def test_what_is_wrong_is_told(
 def test_classifiers_search_on_a_cluster(client: Any) -> None:
     data = problem_of().margins.data  # type: ignore[union-attr]
     X, y = data.codes[:, 1:], data.codes[:, 0]
-    settings = {"gap_tolerance": 1e-6, "column_kinds": "categorical"}
+    settings: dict[str, Any] = {"column_kinds": "categorical"}
     found = MaxMarginBNClassifier(search=Search(dask=client), **settings).fit(X, y)
     usual = MaxMarginBNClassifier(**settings).fit(X, y)
     assert found.objective_ == pytest.approx(usual.objective_, rel=1e-6)
