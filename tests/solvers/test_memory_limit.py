@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from marginbn import GenerativeBNClassifier, MaxMarginBNClassifier, estimate_size
+from marginbn.cli.problems import estimate_needs
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
@@ -24,22 +25,14 @@ from marginbn.solvers.branch_bound import BranchBoundSolver, workers
 from marginbn.solvers.branch_bound import arrays as frank_wolfe
 from marginbn.solvers.branch_bound.kernels.records import Instance
 from marginbn.solvers.branch_bound.kernels.store import new_pool
+from marginbn.solvers.branch_bound.shape import KEPT_VERTICES, BranchBoundShape
 from marginbn.solvers.branch_cut import PARTS, BranchCutSolver
+from marginbn.solvers.branch_cut.shape import BranchCutShape
 from marginbn.solvers.branch_cut.tree import Tree
 from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.dynamic import layer_search
 from marginbn.solvers.dynamic.layer_search import LayerSearch
-from marginbn.solvers.memory import (
-    KEPT_VERTICES,
-    BranchBoundShape,
-    BranchCutShape,
-    Division,
-    Memory,
-    Needs,
-    available_memory,
-    estimate_needs,
-    parse_memory,
-)
+from marginbn.solvers.memory import Division, Memory, Needs, available_memory, parse_memory
 from marginbn.solvers.orders.ascent import Ascent, dual_ascent
 from marginbn.solvers.result import Status, TracePoint
 from marginbn.solvers.run import Limits, Run
@@ -162,7 +155,8 @@ def test_memory_is_divided_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dense == 7 * shape.coefficients + 8 * 138 * 1000
     assert shape.dense(3) - dense == 2 * 8 * 138 * 1000, "margins at vertices, of every worker"
     assert shape.coded(3) - shape.coded() == 2 * 2 * 8 * 1000, "of two points, of every worker"
-    fixed, store = BranchBoundShape.BASE + shape.scratch, 3072 * shape.place
+    fixed, store = shape.fixed(1), 3072 * shape.place
+    assert fixed == BranchBoundShape.BASE + 80 * 176 + 128 * 100
     needed = shape.needs()
     assert needed == Needs(fixed + store + dense, fixed + store + dense)
     plenty = shape.divide(Memory(None, 1e12))

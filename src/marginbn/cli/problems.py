@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,7 +58,6 @@ def size(
     from marginbn.cli.data import encode_rows, load_rows
     from marginbn.data.preparation import TableSettings
     from marginbn.problem.problem import estimate_size
-    from marginbn.solvers.memory import estimate_needs
 
     rows, most = load_rows(table), DEFAULT_PARENTS if max_parents is None else max_parents
     policy: Any = str(missing or options.Missing.AUTO)
@@ -70,6 +70,30 @@ def size(
         print_json({**counts, "least_bytes": memory.least, "full_bytes": memory.full})
     else:
         print_text(_describe(needed, memory, rows.n_rows, data.n_classes))
+
+
+def estimate_needs(
+    size: ProblemSize, max_parents: int, *, class_restricted: bool = True, n_jobs: int = 1
+) -> Needs:
+    """Memory that solver ``auto`` needs for a problem that has not been made yet.
+
+    Constant features and required or forbidden arcs make it less.
+    """
+    from marginbn.solvers.branch_bound.shape import BranchBoundShape
+    from marginbn.solvers.branch_cut.shape import BranchCutShape
+    from marginbn.solvers.dynamic import shape as dynamic
+
+    n = size.n_variables - 1
+    if class_restricted and max_parents <= 2 and n > 0:
+        n_class_sets = sum(math.comb(n, count) for count in range(max_parents + 1))
+        samples = size.n_samples if size.n_margin_rows else 0
+        cells, classes = (size.table_cells, size.n_classes) if samples else (0, 2)
+        arcs = max_parents > 1
+        shape = BranchBoundShape(n, n_class_sets, size.n_margin_rows, samples, classes, cells, arcs)
+        return shape.needs(n_jobs)
+    if size.n_margin_rows == 0 and size.n_variables <= dynamic.FEW_VARIABLES:
+        return dynamic.needs(size.n_variables, size.n_candidates)
+    return BranchCutShape(size.n_candidates, size.n_margin_rows).needs(n_jobs)
 
 
 def _describe(needed: ProblemSize, memory: Needs, n_rows: int, n_classes: int) -> str:

@@ -37,7 +37,7 @@ from marginbn.solvers.branch_bound.kernels.tree import accuracy
 from marginbn.solvers.branch_bound.row_groups import RowsInUse, wants_groups
 from marginbn.solvers.branch_bound.rows import with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
-from marginbn.solvers.memory import ACTIVE_VERTICES, KEPT_VERTICES, BranchBoundShape
+from marginbn.solvers.branch_bound.shape import ACTIVE_VERTICES, KEPT_VERTICES, BranchBoundShape
 
 TIED = 5000
 """Samples from which on groups prove more in the same time: with 60 s on adult (19 469 of them) a

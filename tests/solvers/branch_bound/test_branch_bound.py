@@ -37,7 +37,7 @@ from marginbn.solvers.branch_bound.kernels.store import Pool, new_pool
 from marginbn.solvers.branch_bound.kernels.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
 from marginbn.solvers.branch_bound.row_groups import Groups, RowsInUse
 from marginbn.solvers.branch_bound.rows import with_all_rows
-from marginbn.solvers.memory import BranchBoundShape
+from marginbn.solvers.branch_bound.shape import BranchBoundShape
 from marginbn.solvers.result import Status, TracePoint
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with

@@ -15,7 +15,7 @@ from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.engine import Search
 from marginbn.solvers.branch_bound.kernels.records import FloatArray
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, Groups, Sample, even_sample
-from marginbn.solvers.memory import BranchBoundShape
+from marginbn.solvers.branch_bound.shape import BranchBoundShape
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
@@ -167,7 +167,6 @@ def test_a_short_limit_takes_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of(np.random.default_rng(4), "multiclass", 3)
     monkeypatch.setattr(BranchBoundShape, "LONG_FROM", 0)
     monkeypatch.setattr(BranchBoundShape, "BYTES_PER_SECOND", 1000)
-    monkeypatch.setattr(BranchBoundShape, "_is_long", False)
 
     def is_grouped(limits: Limits, solver: BranchBoundSolver | None = None) -> bool:
         search = Search(Run(problem, limits), solver or BranchBoundSolver())

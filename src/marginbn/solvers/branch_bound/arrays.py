@@ -15,7 +15,7 @@ from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
 from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_bound.pair_tables import Coded, Poll, as_writeable, build_coded
-from marginbn.solvers.memory import BranchBoundShape
+from marginbn.solvers.branch_bound.shape import BranchBoundShape
 
 
 @dataclass(frozen=True)

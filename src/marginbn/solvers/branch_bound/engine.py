@@ -31,16 +31,12 @@ from marginbn.solvers.branch_bound.pair_tables import threads_for
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, rows_of, wants_groups
 from marginbn.solvers.branch_bound.saved_tree import gather, load, parse
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
+from marginbn.solvers.branch_bound.shape import KEPT_VERTICES, BranchBoundShape
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker, first_pool
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import AVAILABLE, READY, is_at_hand, is_ready, prepare
 from marginbn.solvers.interpreted import is_small
-from marginbn.solvers.memory import (
-    COMPILING,
-    KEPT_VERTICES,
-    BranchBoundShape,
-    refuse_if_confined,
-)
+from marginbn.solvers.memory import COMPILING, refuse_if_confined
 from marginbn.solvers.result import Majorant, Status, name_without_gamma
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.tree_search import SearchTree, begin, saved_tree

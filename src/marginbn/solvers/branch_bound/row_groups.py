@@ -64,7 +64,8 @@ from marginbn.solvers.branch_bound.rows import (
     Rows,
     turned,
 )
-from marginbn.solvers.memory import BranchBoundShape, Division
+from marginbn.solvers.branch_bound.shape import BranchBoundShape
+from marginbn.solvers.memory import Division
 
 SPLIT_PART = 0.999
 """The groups that lose most are split, until so much of the loss is gone."""

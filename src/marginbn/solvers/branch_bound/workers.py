@@ -34,7 +34,7 @@ from marginbn.solvers.branch_bound.kernels.sides import Workspace
 from marginbn.solvers.branch_bound.kernels.store import Pool, grown
 from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, load
-from marginbn.solvers.memory import ACTIVE_VERTICES, KEPT_VERTICES
+from marginbn.solvers.branch_bound.shape import ACTIVE_VERTICES, KEPT_VERTICES
 from marginbn.solvers.run import is_interrupt
 from marginbn.solvers.tree_search import REST, SEED_STEP
 from marginbn.solvers.tree_search import Team as BaseTeam

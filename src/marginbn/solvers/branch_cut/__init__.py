@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.memory import LOADING, BranchCutShape, Needs, refuse_if_confined
+from marginbn.solvers.branch_cut.shape import BranchCutShape
+from marginbn.solvers.memory import LOADING, Needs, refuse_if_confined
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import Engine, SearchTree
 

@@ -15,7 +15,7 @@ from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.formulation import Poll
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.memory import BranchCutShape
+from marginbn.solvers.branch_cut.shape import BranchCutShape
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

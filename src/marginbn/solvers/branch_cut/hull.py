@@ -24,11 +24,12 @@ from marginbn.solvers.branch_bound.kernels.bound import EMPTY, PAUSED
 from marginbn.solvers.branch_bound.kernels.combination import new_bounding
 from marginbn.solvers.branch_bound.kernels.records import Instance as Rows
 from marginbn.solvers.branch_bound.kernels.subsets import Candidates, new_tables, table_bytes
+from marginbn.solvers.branch_bound.shape import ACTIVE_VERTICES, KEPT_VERTICES
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.lagrangian import Prices
+from marginbn.solvers.branch_cut.shape import BranchCutShape
 from marginbn.solvers.branch_cut.split import Choice, Kind, Split, any_split, every_split, sides
-from marginbn.solvers.memory import ACTIVE_VERTICES, KEPT_VERTICES, BranchCutShape
 
 PACKAGE = hull.__name__.partition(".kernels")[0]
 """Where the kernels are."""

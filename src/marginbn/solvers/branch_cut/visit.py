@@ -35,10 +35,11 @@ from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.lagrangian import Deepener, Prices
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.rows import RowPool
+from marginbn.solvers.branch_cut.shape import BranchCutShape
 from marginbn.solvers.branch_cut.split import Choice, Chooser, PseudoCosts, sides
 from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Origin, State, Tree
 from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
-from marginbn.solvers.memory import BranchCutShape, Division, Memory
+from marginbn.solvers.memory import Division, Memory
 from marginbn.solvers.orders.local_search import OrderSearch
 from marginbn.solvers.orders.parent_lists import ParentLists
 from marginbn.solvers.result import Status

@@ -23,7 +23,8 @@ ends where the cost alone is too much.
 from __future__ import annotations
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.memory import FEW_VARIABLES, Needs, layer_bytes, list_bytes
+from marginbn.solvers.dynamic.shape import FEW_VARIABLES, needs
+from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run, Solver
 
@@ -51,8 +52,7 @@ class DynamicProgrammingSolver(Solver):
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """The lists; and all sets of variables, of which most are left out as a rule."""
-        lists = list_bytes(problem.candidates.n_candidates)
-        return Needs(lists, lists + layer_bytes(problem.n_variables))
+        return needs(problem.n_variables, problem.candidates.n_candidates)
 
     def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
         """Load or compile the kernels."""

@@ -11,7 +11,7 @@ from marginbn.exceptions import SolverError
 from marginbn.solvers.compile import prepare
 from marginbn.solvers.dynamic.all_subsets import LARGEST_TABLES, search_all_subsets, table_bytes
 from marginbn.solvers.dynamic.kernels.layers import enlarge, expand
-from marginbn.solvers.memory import TABLE_BYTES, TRACE_BYTES, list_bytes
+from marginbn.solvers.dynamic.shape import TABLE_BYTES, TRACE_BYTES, list_bytes
 from marginbn.solvers.orders import warm_up as warm_up_orders
 from marginbn.solvers.orders.ascent import Ascent, dual_ascent
 from marginbn.solvers.orders.local_search import OrderSearch
