@@ -44,7 +44,6 @@ PARTS = [
     "from marginbn.proof.write import warm_up_forests; warm_up_forests()",
     SOLVER.format("branch_cut"),
     SOLVER.format("dp") + SCORES + CLASS_MODEL,
-    "from marginbn.solvers.branch_cut.engine import warm_up_hull; warm_up_hull()",
 ]
 """What each process compiles. What else is compiled takes a few seconds."""
 

@@ -26,7 +26,7 @@ from marginbn.solvers.branch_bound import arrays as frank_wolfe
 from marginbn.solvers.branch_bound.kernels.records import Instance
 from marginbn.solvers.branch_bound.kernels.store import new_pool
 from marginbn.solvers.branch_bound.shape import KEPT_VERTICES, BranchBoundShape
-from marginbn.solvers.branch_cut import PARTS, BranchCutSolver
+from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.shape import BranchCutShape
 from marginbn.solvers.branch_cut.tree import Tree
 from marginbn.solvers.checkpoint import Checkpoint
@@ -392,7 +392,7 @@ def test_branch_and_cut_goes_depth_first_when_its_tree_is_full(
 ) -> None:
     """A tiny budget for open nodes: the newest is visited next, the optimum is the same."""
     problem = small_margin_problem(4, n_rows=25, n_features=4, max_parents=3)
-    solver = BranchCutSolver(heuristics=False, parts=PARTS - {"hull"})
+    solver = BranchCutSolver(heuristics=False)
     expected = solve_with(solver, Run(problem))
     begin, largest = Tree.__init__, []
 

@@ -15,7 +15,7 @@ from brute_force import brute_force
 from marginbn.exceptions import InputError
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
-from marginbn.solvers.branch_cut import PARTS, BranchCutSolver
+from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import build_instance
 from marginbn.solvers.branch_cut.engine import Search
 from marginbn.solvers.branch_cut.kernels.climb import (
@@ -375,16 +375,10 @@ def test_rounding_keeps_an_integral_point():
 
 # ---------------------------------------------------------------- the whole solver
 
-PROGRAMMES = PARTS - {"hull"}
-"""Linear programmes, however few variables there are."""
-
 MODES = {
     "full": BranchCutSolver(),
     "bare": BranchCutSolver(heuristics=False),
     "random": BranchCutSolver(heuristics=False, random_splits=True),
-    "programmes": BranchCutSolver(parts=PROGRAMMES),
-    "bare programmes": BranchCutSolver(heuristics=False, parts=PROGRAMMES),
-    "random programmes": BranchCutSolver(heuristics=False, random_splits=True, parts=PROGRAMMES),
 }
 
 
@@ -439,7 +433,7 @@ def test_columns_priced_in_give_the_same_optimum(monkeypatch):
     monkeypatch.setattr(relaxation, "ALL_COLUMNS", 0)
     monkeypatch.setattr(visit, "FIRST_COLUMNS", 1)
     for seed in range(12):
-        solver = BranchCutSolver(heuristics=seed % 2 == 0, parts=PROGRAMMES)
+        solver = BranchCutSolver(heuristics=seed % 2 == 0)
         assert_exact(random_problem(seed), solver, seed)
 
 
@@ -490,7 +484,7 @@ def test_planted_optimum_is_never_cut_off(seed, monkeypatch):
         return result
 
     monkeypatch.setattr(HybridRelaxation, "solve", solve)
-    solver = BranchCutSolver(heuristics=False, parts=PROGRAMMES)
+    solver = BranchCutSolver(heuristics=False)
     result = solve_with(solver, Run(problem, limits=EVERYTHING, seed=seed))
     assert seen
     assert min(seen) >= value
@@ -503,7 +497,7 @@ def test_fixing_keeps_every_better_structure():
     optimum = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING))
     run = Run(problem)
     run.offer(np.array([problem.candidates.group(i)[0] for i in range(6)]))
-    search = Search(run, BranchCutSolver(heuristics=False, parts=PROGRAMMES))
+    search = Search(run, BranchCutSolver(heuristics=False))
     search.team.value = optimum.objective - 1e-3 * abs(optimum.objective)
     search.open()
     node = search.team.take()

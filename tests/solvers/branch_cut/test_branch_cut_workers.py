@@ -17,14 +17,14 @@ from brute_force import best_selection, brute_force
 from clock import Clock
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import solve_structure
-from marginbn.solvers.branch_cut import PARTS, BranchCutSolver
+from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import build_instance
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
 from marginbn.solvers.branch_cut.rows import RowPool, cluster_row
+from marginbn.solvers.branch_cut.shape import BranchCutShape
 from marginbn.solvers.branch_cut.tree import Node, Tree
 from marginbn.solvers.branch_cut.visit import Team, Visitor
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.memory import BranchCutShape
 from marginbn.solvers.result import SolveResult, Status, TracePoint, check_result
 from marginbn.solvers.run import NAME, Limits, Run
 from marginbn.solvers.solve import solve_with
@@ -238,7 +238,7 @@ def test_no_worker_cuts_off_the_optimum(seed: int, monkeypatch: pytest.MonkeyPat
         return result
 
     monkeypatch.setattr(HybridRelaxation, "solve", watch)
-    solver = BranchCutSolver(heuristics=False, parts=PARTS - {"hull"})
+    solver = BranchCutSolver(heuristics=False)
     result = solve_with(solver, Run(problem, seed=seed, n_jobs=3))
     assert seen
     assert min(seen) >= objective

@@ -1,5 +1,4 @@
-"""The second engine, for any structure problem: linear programmes with cluster cuts, or the hull of
-all structures where variables are few.
+"""The second engine, for any structure problem: linear programmes with cluster cuts.
 
 Importing this package is cheap; numba and HiGHS are loaded when a solve starts.
 """
@@ -17,12 +16,9 @@ from marginbn.solvers.tree_search import Engine, SearchTree
 __all__ = ["PARTS", "BranchCutSolver"]
 
 
-PARTS = frozenset(
-    {"orders", "ascent", "deepening", "packing", "facet", "half", "exhaustive", "hull"}
-)
+PARTS = frozenset({"orders", "ascent", "deepening", "packing", "facet", "half", "exhaustive"})
 """What the search can do without: incumbents by orders, dual ascent at the root and for children,
-packings, facets, halves and exhaustive separation of clusters; and the hull of the structures
-instead of linear programmes where variables are few.
+packings, facets, halves and exhaustive separation of clusters.
 """
 
 
@@ -44,16 +40,9 @@ class BranchCutSolver(Engine):
         load them.
         """
         refuse_if_confined(LOADING, "loading the search engine")
-        from marginbn.solvers.branch_cut.engine import warm_up, warm_up_hull
+        from marginbn.solvers.branch_cut.engine import warm_up
 
         warm_up()
-        if problem is not None and problem.n_rows and self._has_few(problem):
-            warm_up_hull()
-
-    def _has_few(self, problem: StructureProblem) -> bool:
-        """Whether variables are few enough for the hull of the structures."""
-        places = problem.n_variables - problem.candidates.is_class_restricted
-        return "hull" in self.parts and places <= BranchCutShape.MOST_PLACES
 
     def tree(self, run: Run) -> SearchTree:
         """Nodes with a linear programme each."""

@@ -10,13 +10,12 @@ import numpy as np
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import margin_problem
-from marginbn.solvers.branch_cut import hull
 from marginbn.solvers.branch_cut.arrays import BoolArray, IntArray
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.separators import ClusterSeparator, FacetSeparator, HalfSeparator
-from marginbn.solvers.branch_cut.tree import Node, State, Tree, load_nodes, save_nodes
+from marginbn.solvers.branch_cut.tree import Node, Tree, load_nodes, save_nodes
 from marginbn.solvers.branch_cut.visit import (
     ASCENT_ROUNDS,
     ASCENTS,
@@ -26,6 +25,7 @@ from marginbn.solvers.branch_cut.visit import (
     Visitor,
     prepare,
 )
+from marginbn.solvers.branch_cut.warm import Warm
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import is_ready
 from marginbn.solvers.compile import prepare as prepare_kernels
@@ -53,32 +53,6 @@ def warm_up() -> None:
     warm_up_orders()
 
 
-HULL_READY = "ready-hull"
-"""A file of this name says that the kernels of ``hull.py`` have been compiled."""
-
-
-def warm_up_hull() -> None:
-    """The same for what problems with margins and few variables need besides."""
-    prepare_kernels(
-        hull.PACKAGE,
-        _call_hull,
-        "what the search needs for three and more parents, once; this takes up to a minute",
-        HULL_READY,
-    )
-
-
-def _call_hull() -> None:
-    """Bound a node, and its sides."""
-    model = hull.HullModel(_tiny().instance)
-    relaxation = hull.HullRelaxation(model, np.zeros(1, dtype=np.int64))
-    allowed = np.ones(model.instance.n_candidates, dtype=bool)
-    present = np.zeros((3, 3), dtype=bool)
-    state = relaxation.first_state(model.instance.offsets[:-1])
-    cutoff = -1e9
-    relaxed = relaxation.solve(state, allowed, present, cutoff, cutoff, 0.0, 2, lambda bound: None)
-    hull.HullChooser(relaxation, 0, False).choose(relaxed, cutoff, cutoff, allowed, present)
-
-
 def _tiny() -> Shared:
     """A problem of three variables: types of arguments are the same for every problem."""
     codes = np.array([[0, 0, 0], [0, 1, 0], [1, 1, 0], [1, 0, 1]], dtype=np.int32)
@@ -88,7 +62,7 @@ def _tiny() -> Shared:
 
 
 def _call_kernels() -> None:
-    """Everything but what is in ``hull.py``."""
+    """Call every kernel once."""
     instance = _tiny().instance
     finder, point = IncumbentSearch(instance, 0), np.zeros(instance.n_candidates)
     point[instance.offsets[:-1]] = 1.0
@@ -138,11 +112,10 @@ class Search(SearchTree):
 
     def __init__(self, run: Run, solver: BranchCutSolver) -> None:
         run.poll()
-        by_hull = "hull" in solver.parts
-        self.shared = prepare(run.problem, run.memory, run.n_jobs, run.poll, by_hull)
+        self.shared = prepare(run.problem, run.memory, run.n_jobs, run.poll)
         budget = self.shared.memory.tree
-        tree = Tree(budget) if self.shared.hull is None else Tree(budget, plunge=0.0)
-        super().__init__(run, Team(tree, run.limits, budget, run.n_jobs, run.problem.scale))
+        team = Team(Tree(budget), run.limits, budget, run.n_jobs, run.problem.scale)
+        super().__init__(run, team)
         self.name = solver.name
         self.heuristics = solver.heuristics
         self.parts = solver.parts
@@ -183,7 +156,7 @@ class Search(SearchTree):
         bound, rows = self._ascend(allowed)
         chosen, _ = self.team.best
         first = self._starts()[0] if chosen is None else chosen
-        warm = self.visitors[0].bounder.first_state(first, allowed, rows)
+        warm = self.shared.first_state(first, allowed, rows)
         if not self._resume(warm):
             root = Node.of(min(bound, self.run.bound), 0, allowed, present, warm, None)
             self.team.tree.push(root)
@@ -232,7 +205,7 @@ class Search(SearchTree):
 
     # ------------------------------------------------------------------ checkpoints
 
-    def _resume(self, warm: State) -> bool:
+    def _resume(self, warm: Warm) -> bool:
         """Take over the tree of an earlier call; all its nodes start from the state given."""
         size = self.shared.instance.n_candidates, self.shared.instance.n_variables
         saved = saved_tree(

@@ -24,9 +24,6 @@ class BranchCutShape:
     BASE: ClassVar = 60_000_000  # HiGHS and the rows of one programme, whatever the problem
     PER_WORKER: ClassVar = 15_000_000  # the programme of each further worker
     PER_CANDIDATE, PER_ROW = 500, 200
-    MOST_PLACES: ClassVar = 21
-    """Variables up to which nodes may be bounded over the hull of their structures: 2^21 sets with
-    22 numbers each are 0.4 GB for every worker. Where that does not fit there are programmes."""
     LARGEST_DENSE: ClassVar = 1_500_000_000  # written out where no limit says otherwise
     LARGEST_CACHE: ClassVar = 500_000_000  # of columns
     LARGEST_TREE: ClassVar = 1_500_000_000  # of open nodes

@@ -18,7 +18,7 @@ import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -201,14 +201,13 @@ def score(losses: tuple[float, float], scale: float) -> float:
 
 @dataclass(frozen=True)
 class Choice:
-    """The object, what its losses are measured by (of both sides), safe bounds of the children (inf
-    where unknown) and what they start from, where that is not what the node hands on.
+    """The object, what its losses are measured by (of both sides), and safe bounds of the children
+    (inf where unknown).
     """
 
     split: Split
     units: tuple[float, float]
     bounds: tuple[float, float] = (math.inf, math.inf)
-    states: tuple[Any, Any] | None = None
 
 
 def _moves(value: float) -> tuple[float, float]:

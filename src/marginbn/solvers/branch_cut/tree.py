@@ -1,9 +1,8 @@
 """Nodes of the search tree and the order in which they are visited.
 
-Best bound first; where nodes are linear programmes with mild plunging: after a split the better
-child is visited next while its bound lies within a share of the remaining gap of the best open one.
-Depth first where memory is short. The largest bound at which anything was ever discarded is kept,
-so that the final bound covers it.
+Best bound first with mild plunging: after a split the better child is visited next while its bound
+lies within a share of the remaining gap of the best open one. Depth first where memory is short.
+The largest bound at which anything was ever discarded is kept, so that the final bound covers it.
 
 A checkpoint keeps of the open nodes (N) the bound, the depth, the allowed candidates and the
 present edges:
@@ -25,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 
 from marginbn.solvers.branch_cut.arrays import BoolArray
-from marginbn.solvers.branch_cut.hull import HullState
 from marginbn.solvers.branch_cut.split import Split
 from marginbn.solvers.branch_cut.warm import Warm
 from marginbn.solvers.checkpoint import Arrays, BrokenFileError
@@ -37,10 +35,6 @@ profits from the programme that is loaded.
 
 SMALLEST_TREE = 1_000_000
 """Bytes of open nodes that are never too many."""
-
-
-State = Warm | HullState
-"""What a node starts from."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +57,7 @@ class Node:
     depth: int
     allowed_bits: npt.NDArray[np.uint8]
     present_bits: npt.NDArray[np.uint8]
-    warm: State
+    warm: Warm
     origin: Origin | None
 
     @classmethod
@@ -73,7 +67,7 @@ class Node:
         depth: int,
         allowed: BoolArray,
         present: BoolArray,
-        warm: State,
+        warm: Warm,
         origin: Origin | None,
     ) -> Node:
         """Pack a node."""
@@ -101,9 +95,8 @@ class Tree:
     hardly any.
     """
 
-    def __init__(self, budget: float = math.inf, plunge: float = PLUNGE) -> None:
+    def __init__(self, budget: float = math.inf) -> None:
         self._budget = max(budget, SMALLEST_TREE)
-        self._plunge = plunge
         self._heap: list[tuple[float, int, int]] = []  # -bound, -depth, number
         self._open: dict[int, Node] = {}
         self._count = 0
@@ -132,7 +125,7 @@ class Tree:
         ordered = sorted(children, key=lambda child: -child.bound)
         numbers = [self.push(child) for child in ordered]
         top = self._top()
-        room = self._plunge * (top - incumbent) if math.isfinite(incumbent) else math.inf
+        room = PLUNGE * (top - incumbent) if math.isfinite(incumbent) else math.inf
         if ordered[0].bound >= top - room:
             self._next = numbers[0]
 
@@ -192,7 +185,7 @@ def save_nodes(nodes: list[Node], discarded: float, n_candidates: int, n_variabl
 
 
 def load_nodes(
-    arrays: Arrays, n_candidates: int, n_variables: int, warm: State
+    arrays: Arrays, n_candidates: int, n_variables: int, warm: Warm
 ) -> tuple[list[Node], float]:
     """Nodes of a file, and the largest bound given up before.
 

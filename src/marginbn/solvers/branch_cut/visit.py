@@ -14,30 +14,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from marginbn.problem.formulation import Poll
 from marginbn.problem.problem import StructureProblem, drop_dominated
-from marginbn.solvers.branch_cut import arrays, hull, relaxation
+from marginbn.solvers.branch_cut import arrays, relaxation
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_cut.hull import (
-    HullChooser,
-    HullModel,
-    HullRelaxation,
-    HullRelaxed,
-    HullState,
-)
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.lagrangian import Deepener, Prices
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.shape import BranchCutShape
-from marginbn.solvers.branch_cut.split import Choice, Chooser, PseudoCosts, sides
-from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Origin, State, Tree
+from marginbn.solvers.branch_cut.split import Chooser, PseudoCosts, sides
+from marginbn.solvers.branch_cut.tree import SMALLEST_TREE, Node, Origin, Tree
 from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
 from marginbn.solvers.memory import Division, Memory
 from marginbn.solvers.orders.local_search import OrderSearch
@@ -95,7 +88,6 @@ class Shared:
     pool: RowPool  # the rows made so far
     costs: PseudoCosts  # what was learned about splits
     lists: ParentLists | None  # the candidates of a linear problem sorted by score
-    hull: HullModel | None  # where nodes are bounded over the hull of their structures
 
     def starts(self, known: IntArray | None) -> list[IntArray]:
         """Selections to start from; first a known one, if it is made of the candidates here."""
@@ -127,24 +119,16 @@ def prepare(
     memory: Memory | None = None,
     n_jobs: int = 1,
     poll: Poll = lambda: None,
-    by_hull: bool = False,
 ) -> Shared:
-    """Write a problem out within the memory (None: without a limit); ``by_hull`` says whether
-    nodes of few variables are bounded over the hull of their structures.
-    """
+    """Write a problem out within the memory (None: without a limit)."""
     reduced = drop_dominated(problem)
     division = BranchCutShape.of(reduced).divide(memory or Memory.probe(None), n_jobs)
     instance = arrays.build_instance(reduced, division.dense, poll, division.cache)
     pool = RowPool(instance)
     lists = ParentLists.of(reduced.candidates, reduced.linear) if reduced.is_linear else None
     original = np.flatnonzero(problem.undominated)
-    costs, model = PseudoCosts(instance.unit), None
-    if by_hull and hull.suits(instance):
-        needed = hull.needed_bytes(instance, n_jobs)
-        if 2 * needed <= division.tree:
-            model = HullModel(instance)
-            division = replace(division, tree=division.tree - needed)
-    return Shared(reduced, original, division, instance, pool, costs, lists, model)
+    costs = PseudoCosts(instance.unit)
+    return Shared(reduced, original, division, instance, pool, costs, lists)
 
 
 class Team(BaseTeam[IntArray]):
@@ -257,140 +241,6 @@ class Team(BaseTeam[IntArray]):
             yield self.tree
 
 
-class Bounder(Protocol):
-    """How a worker bounds nodes and chooses splits."""
-
-    nodes_per_programme: int
-    """Nodes bounded in the time that linear programmes take for one, roughly."""
-
-    def first_state(self, chosen: IntArray, allowed: BoolArray, rows: list[int]) -> State:
-        """What the root starts from: a selection, and rows that are known to be of use."""
-
-    def relax(self, node: Node, allowed: BoolArray, present: BoolArray) -> Any:
-        """Bound a node."""
-
-    def choose(
-        self, relaxed: Any, bound: float, allowed: BoolArray, present: BoolArray, depth: int
-    ) -> Choice:
-        """What to split a bounded node on."""
-
-    def learn(self, origin: Origin, loss: float) -> None:
-        """What the split that made a node has cost its bound."""
-
-    def learn_end(self, origin: Origin, cutoff: float) -> None:
-        """A side of a split is over at once."""
-
-
-class ProgrammeBounder:
-    """By linear programmes."""
-
-    nodes_per_programme = 1
-
-    def __init__(
-        self, shared: Shared, visitor: Visitor, solver: BranchCutSolver, seed: int
-    ) -> None:
-        self._shared = shared
-        self._visitor = visitor
-        self._relaxation = HybridRelaxation(
-            shared.instance, shared.pool, visitor, seed, solver.parts
-        )
-        self._chooser = Chooser(self._relaxation, shared.costs, seed, solver.random_splits)
-
-    def first_state(self, chosen: IntArray, allowed: BoolArray, rows: list[int]) -> Warm:
-        """The first programme."""
-        return self._shared.first_state(chosen, allowed, rows)
-
-    def relax(self, node: Node, allowed: BoolArray, present: BoolArray) -> Relaxed:
-        """Solve the programmes of a node."""
-        pool, visitor = self._shared.pool, self._visitor
-        assert isinstance(node.warm, Warm)
-        return self._relaxation.solve(
-            node.warm,
-            allowed,
-            [pool.edge(int(i), int(j)) for i, j in zip(*np.nonzero(present), strict=True)],
-            visitor.team.cutoff,
-            relaxation.effort_at(self._shared.instance, node.depth),
-            lambda bound: visitor.claim(node, bound),
-        )
-
-    def choose(
-        self, relaxed: Relaxed, bound: float, allowed: BoolArray, present: BoolArray, depth: int
-    ) -> Choice:
-        """Fractional objects, some of them probed."""
-        cutoff = self._visitor.team.cutoff
-        return self._chooser.choose(relaxed, bound, cutoff, allowed, present, depth)
-
-    def learn(self, origin: Origin, loss: float) -> None:
-        """By unit of what was fractional."""
-        self._shared.costs.learn(origin.split, origin.side, origin.unit, loss)
-
-    def learn_end(self, origin: Origin, cutoff: float) -> None:
-        """Nothing: probes have seen most of these."""
-
-
-class HullBounder:
-    """Over the convex hull of the structures."""
-
-    nodes_per_programme = 4
-
-    def __init__(
-        self, model: HullModel, visitor: Visitor, solver: BranchCutSolver, seed: int
-    ) -> None:
-        self._visitor = visitor
-        self._gains = model.gains
-        self._relaxation = HullRelaxation(model, visitor.team.stop, visitor.poll)
-        self._chooser = HullChooser(self._relaxation, seed, solver.random_splits)
-
-    def first_state(self, chosen: IntArray, allowed: BoolArray, rows: list[int]) -> HullState:
-        """The selection alone."""
-        return self._relaxation.first_state(chosen)
-
-    def relax(self, node: Node, allowed: BoolArray, present: BoolArray) -> HullRelaxed:
-        """Iterate; a better structure on the way is offered."""
-        visitor, gains = self._visitor, self._gains
-        assert isinstance(node.warm, HullState)
-        best = visitor.team.value
-        if node.depth > 0 and math.isinf(gains.root_bound):  # of an earlier call
-            gains.root_bound = node.bound
-        relaxed = self._relaxation.solve(
-            node.warm,
-            allowed,
-            present,
-            best,
-            visitor.team.cutoff,
-            hull.accuracy(gains.root_bound, node.bound, best),
-            hull.ROOT_ITERATIONS if node.depth == 0 else hull.ITERATIONS,
-            lambda bound: visitor.claim(node, bound),
-        )
-        if node.depth == 0:
-            gains.root_bound = relaxed.bound
-        self._offer(best)
-        return relaxed
-
-    def choose(
-        self, relaxed: HullRelaxed, bound: float, allowed: BoolArray, present: BoolArray, depth: int
-    ) -> Choice:
-        """Objects of the point, some of them tried."""
-        team = self._visitor.team
-        best = team.value
-        choice = self._chooser.choose(relaxed, team.cutoff, best, allowed, present)
-        self._offer(best)
-        return choice
-
-    def learn(self, origin: Origin, loss: float) -> None:
-        """By unit of what was expected."""
-        self._gains.learn(origin.split, origin.side, origin.unit, loss)
-
-    def learn_end(self, origin: Origin, cutoff: float) -> None:
-        """It has gained all there is."""
-        self.learn(origin, origin.middle - cutoff)
-
-    def _offer(self, best: float) -> None:
-        found = self._relaxation.found
-        if self._visitor.heuristics and found.value[0] + self._visitor.instance.constant > best:
-            self._visitor.offer(found.vertex.copy())
-
-
 class Visitor:
     """A worker with programmes, local search and random numbers of its own. It runs in a thread and
     never meets the run; the one in the caller's thread is a subclass.
@@ -405,11 +255,8 @@ class Visitor:
         self.deadline = deadline
         self.heuristics = solver.heuristics
         parts = solver.parts
-        self.bounder: Bounder
-        if shared.hull is not None:
-            self.bounder = HullBounder(shared.hull, self, solver, seed)
-        else:
-            self.bounder = ProgrammeBounder(shared, self, solver, seed)
+        self._relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed, parts)
+        self._chooser = Chooser(self._relaxation, shared.costs, seed, solver.random_splits)
         self.finder = IncumbentSearch(shared.instance, seed, self.team.stop)
         self.orders: OrderSearch | None = None
         self.deepener: Deepener | None = None
@@ -446,7 +293,7 @@ class Visitor:
             return []
         if int(allowed.sum()) == self.instance.n_variables:
             return self._evaluate_leaf(np.flatnonzero(allowed))
-        relaxed = self.bounder.relax(node, allowed, present)
+        relaxed = self._relax(node, allowed, present)
         bound = min(node.bound, relaxed.bound)
         self._learn(node, relaxed)
         self.team.claim(node, bound)
@@ -463,6 +310,18 @@ class Visitor:
                 self.shared.pool.restrict(allowed)  # all other nodes lie below
         return self._split(node, relaxed, bound, allowed, present)
 
+    def _relax(self, node: Node, allowed: BoolArray, present: BoolArray) -> Relaxed:
+        """Solve the programmes of a node."""
+        pool = self.shared.pool
+        return self._relaxation.solve(
+            node.warm,
+            allowed,
+            [pool.edge(int(i), int(j)) for i, j in zip(*np.nonzero(present), strict=True)],
+            self.team.cutoff,
+            relaxation.effort_at(self.instance, node.depth),
+            lambda bound: self.claim(node, bound),
+        )
+
     def offer(self, chosen: IntArray) -> None:
         """A selection is scored from the definition if it may be better than the best."""
         best = self.team.value
@@ -475,13 +334,12 @@ class Visitor:
         self.offer(chosen)
         return []
 
-    def _learn(self, node: Node, relaxed: Relaxed | HullRelaxed) -> None:
+    def _learn(self, node: Node, relaxed: Relaxed) -> None:
         """What the split that made the node has gained: middles of brackets are compared."""
-        middle = relaxed.middle(self.team.cutoff)
-        if node.origin is not None and math.isfinite(middle):
-            origin = node.origin
+        middle, origin = relaxed.middle(self.team.cutoff), node.origin
+        if origin is not None and math.isfinite(middle):
             loss = origin.middle - middle
-            self.bounder.learn(origin, loss)
+            self.shared.costs.learn(origin.split, origin.side, origin.unit, loss)
 
     def _use_point(self, point: FloatArray, values: FloatArray) -> None:
         """The order of a linear problem's point always, a search from it now and then; of others an
@@ -495,7 +353,7 @@ class Visitor:
                 self.orders.join(order)
                 self.search_orders(ORDERS_AT_NODE if self.team.nodes > 1 else ORDERS_AT_ROOT)
             return
-        due = self.team.take_turn(self.bounder.nodes_per_programme * self.finder.nodes_between)
+        due = self.team.take_turn(self.finder.nodes_between)
         if not (integral or due):
             return
         chosen = self.finder.rounded(point, values)
@@ -532,7 +390,7 @@ class Visitor:
     def _split(
         self,
         node: Node,
-        relaxed: Relaxed | HullRelaxed,
+        relaxed: Relaxed,
         bound: float,
         allowed: BoolArray,
         present: BoolArray,
@@ -541,13 +399,12 @@ class Visitor:
         if int(allowed.sum()) == self.instance.n_variables:
             return self._evaluate_leaf(np.flatnonzero(allowed))
         cutoff = self.team.cutoff
-        choice = self.bounder.choose(relaxed, bound, allowed, present, node.depth)
+        choice = self._chooser.choose(relaxed, bound, cutoff, allowed, present, node.depth)
         children: list[Node] = []
         for side, change in enumerate(sides(self.instance, choice.split, allowed)):
             origin = Origin(choice.split, side, choice.units[side], relaxed.middle(cutoff))
             child, edges = change.apply(allowed, present)
             if not propagate(self.instance.offsets, self.instance.members, child, edges):
-                self.bounder.learn_end(origin, cutoff)
                 continue
             value = min(bound, choice.bounds[side])
             if relaxed.prices is not None:
@@ -557,12 +414,7 @@ class Visitor:
                     self.fix(prices, child)
                 value = min(value, prices.bound(self.instance, child))
             if value <= cutoff:
-                self.bounder.learn_end(origin, cutoff)
                 self.team.discard(value)
                 continue
-            if choice.states is None:
-                made = Node.of(value, node.depth + 1, child, edges, relaxed.warm, origin)
-            else:  # what it gains is known already
-                made = Node.of(value, node.depth + 1, child, edges, choice.states[side], None)
-            children.append(made)
+            children.append(Node.of(value, node.depth + 1, child, edges, relaxed.warm, origin))
         return children
