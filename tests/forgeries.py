@@ -442,13 +442,10 @@ def row_of_an_unknown_kind(c: Certificate, rng: Random) -> Forged:
 
 
 def row_of_a_list_of_nothing(c: Certificate, rng: Random) -> Forged:
-    """Parts of a half without members would have to hold, and lists must not end within a part; a
-    facet is of four different variables and has twenty-eight weights.
-    """
+    """A facet is of four different variables and has twenty-eight weights."""
     n = len(c.data.names)
-    halves = [(1, 0, 0), (1, 1, 0), (3, 0, 1, 0), (1, 5, 1, 0), (1,), (1, 0, 1, n)]
     facets = [(0, 1), (0, 0, 1, 1, *[1] * 28), (0, 1, n, n + 1, *[1] * 28), (-1, 0, 1, 1, 5)]
-    rows = [NamedRow("half", own) for own in halves] + [NamedRow("facet", own) for own in facets]
+    rows = [NamedRow("facet", own) for own in facets]
     return with_row(c, rows[int(rng.integers(len(rows)))], 10.0 ** rng.uniform(0, 6))
 
 

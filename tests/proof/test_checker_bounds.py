@@ -166,21 +166,17 @@ def test_rows_need_as_many_members_as_they_count(
 
 
 def random_members(rng: np.random.Generator, kind: str, n: int) -> tuple[int, ...]:
-    """Members of a random row; halves of up to five parts."""
+    """Members of a random row."""
 
     def some() -> list[int]:
         return sorted(rng.choice(n, int(rng.integers(2, n + 1)), replace=False).tolist())
 
     if kind == "facet":
         return (*rng.permutation(n).tolist(), *rng.integers(-2, 4, 28).tolist())
-    if kind != "half":
-        return tuple(some())
-    parts = [(int(rng.integers(2)), some()) for _ in range(int(rng.integers(1, 6)))]
-    flat = [v for code, own in parts for v in (code, len(own), *own)]
-    return (len(parts), *flat, *np.flatnonzero(rng.random(n) < 0.5).tolist())
+    return tuple(some())
 
 
-@pytest.mark.parametrize("kind", ["cluster", "packing", "half", "facet"])
+@pytest.mark.parametrize("kind", ["cluster", "packing", "facet"])
 def test_rules_hold_for_all_graphs_over_four_variables(kind: str) -> None:
     """And no structure is above the bound that a multiplier gives."""
     candidates = enumerate_candidates(4, 3, class_restricted=False)
@@ -194,26 +190,6 @@ def test_rules_hold_for_all_graphs_over_four_variables(kind: str) -> None:
         coefficients, rhs = ROW_RULES[kind].row(space, random_members(rng, kind, 4))
         least = coefficients[np.array(graphs)].sum(axis=1).min()
         assert least == rhs if kind == "facet" else least >= rhs
-
-
-@pytest.mark.parametrize(
-    "members",
-    [
-        (1,),  # a part is missing
-        (1, 0, 2, 0),  # ends within a part
-        (1, 2, 2, 0, 1),  # of an unknown kind
-        (1, -1, 2, 0, 1),
-        (1, 0, 0),  # nobody in it: it would have to hold
-        (1, 0, -3, 0, 1),
-        (1, 0, 2, 0, 5),  # variables that do not exist
-        (1, 0, 2, -1, 1),
-        (0, 7),
-        (1, 0, 2, 0, 1, 1, 1),  # a convexity row twice
-    ],
-)
-def test_halves_that_make_no_sense_are_refused(members: tuple[int, ...]) -> None:
-    with pytest.raises(RefutedError, match="row of halves"):
-        bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("half", members),))
 
 
 @pytest.mark.parametrize(

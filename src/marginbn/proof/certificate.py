@@ -35,10 +35,8 @@ bound that they do not reach.
 
 **Multipliers.** Numbers y >= 0 for rows that hold for every structure of the leaf: a *cluster*
 (some member has no parent in the cluster), a *packing* (at most one member has all others as
-parents), a *half* (a sum of such rows, halved and rounded up; its members are a list of parts, see
-``docs/theory/certificate_format.rst``), a *facet* (four variables, and weights of the parents that
-they have among each other, whose sum is at most the largest in an acyclic graph), or an *edge*
-decided to be present.
+parents), a *facet* (four variables, and weights of the parents that they have among each other,
+whose sum is at most the largest in an acyclic graph), or an *edge* decided to be present.
 
 **Arithmetic.** Values of candidates are rounded up, multipliers down, to multiples of ``2^grid``.
 """
@@ -63,7 +61,7 @@ ARGUMENTS = {EDGE: 2, ARC: 2, CANDIDATE: 1, FOREST: 1, CLUSTERS: 2}
 
 LARGEST_BITS = 24
 
-RowKind = Literal["cluster", "packing", "half", "facet", "edge"]
+RowKind = Literal["cluster", "packing", "facet", "edge"]
 """Kinds of rows; ``checker.bounds.ROW_RULES`` says what each of them means."""
 
 

@@ -317,7 +317,7 @@ class Checker:
         entries = zip(*(self.take(code, sum(lengths)) for code in "id"), strict=True)
         self.multipliers = [tuple(islice(entries, length)) for length in lengths]
         readable(not self.rest, "bytes follow the last array")
-        known = {"cluster", "packing", "half", "facet", "edge"}
+        known = {"cluster", "packing", "facet", "edge"}
         readable({kind for kind, _ in rows} <= known, "rows: of another kind")
 
     # what candidates are worth
@@ -518,26 +518,8 @@ class Checker:
             )
         return max([self.objective, *((value + constant) / unit for value in found)])
 
-    @cache  # noqa: B019
-    def parts(self, members: Set) -> tuple[list[tuple[str, Set]], Set]:
-        """What a half is a sum of: rows, and variables of which one candidate is chosen."""
-        rest, found = list(members[1:]), []
-        for _ in range(members[0]):
-            need(len(rest) > 1 and rest[0] in (0, 1), "a half has a part of unknown kind")
-            kind, size = rest[:2]
-            need(0 < size <= len(rest) - 2, "a half has a part without its members")
-            found.append((("cluster", "packing")[kind], tuple(rest[2 : 2 + size])))
-            rest = rest[2 + size :]
-        need(len(set(rest)) == len(rest), "a half counts a variable twice")
-        named = set(chain(rest, *(variables for _, variables in found)))
-        need(named <= set(range(self.n)), "a half names variables that do not exist")
-        return found, tuple(rest)
-
     def right_side(self, kind: str, members: Set) -> int:
         """What the sum of a row is at least."""
-        if kind == "half":
-            parts, chosen = self.parts(members)
-            return -(-(sum(self.right_side(*part) for part in parts) + len(chosen)) // 2)
         if kind == "facet":
             return -self.facet(members)[1]
         return -1 if kind == "packing" else 1
@@ -568,17 +550,12 @@ class Checker:
     def entries(self, kind: str, members: Set) -> list[tuple[int, int]]:
         """The candidates in a row that are not dropped, with coefficients that are not zero."""
         listed = members[:4] if kind == "facet" else members
-        named = range(self.n) if kind == "half" else set(listed)
-        every = (k for i in named for k in self.groups[i] if k not in self.dropped)
+        every = (k for i in set(listed) for k in self.groups[i] if k not in self.dropped)
         return [(k, a) for k in every if (a := self.coefficient(kind, members, k))]
 
     def coefficient(self, kind: str, members: Set, k: int) -> int:
         """Of a candidate in a row."""
         (child, parents), inside = self.candidates[k], set(members)
-        if kind == "half":
-            parts, chosen = self.parts(members)
-            total = sum(self.coefficient(*part, k) for part in parts) + (child in chosen)
-            return -(-total // 2)
         if kind == "facet":
             own = tuple(sorted({*members[:4]} & {*parents}))
             return -self.facet(members)[0].get((child, own), 0)
@@ -596,7 +573,7 @@ class Checker:
             need(0 <= number < len(self.h["rows"]), f"row {number} does not exist")
             need(0 <= value < math.inf, f"row {number}: the multiplier is negative or not finite")
             kind, members = self.h["rows"][number]
-            exist = kind in ("half", "facet") or set(members) <= set(range(self.n))
+            exist = kind == "facet" or set(members) <= set(range(self.n))
             need(members and exist, f"row {number}: no variables")
             need(kind != "edge" or members in present, f"row {number}: the edge may be absent")
             yield kind, members, Fraction(value) // step * step

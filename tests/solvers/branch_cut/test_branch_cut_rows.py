@@ -26,10 +26,8 @@ from marginbn.solvers.branch_cut.kernels.separation import (
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
 from marginbn.solvers.branch_cut.rows import (
     Cluster,
-    ClusterCut,
     Cut,
     FacetCut,
-    HalfCut,
     PackingCut,
     Row,
     RowPool,
@@ -41,7 +39,6 @@ from marginbn.solvers.branch_cut.separators import (
     SEPARATORS,
     ClusterSeparator,
     FacetSeparator,
-    HalfSeparator,
     PackingSeparator,
 )
 from marginbn.solvers.run import Run
@@ -442,48 +439,6 @@ def test_the_most_violated_facets_are_found(seed: int) -> None:
     expected = {four: value for four, value in best.items() if value > 0.01}
     assert excess == pytest.approx(expected)
     assert list(excess.values()) == sorted(excess.values(), reverse=True)
-
-
-def random_half(rng: np.random.Generator, n: int) -> HalfCut:
-    """Some clusters and packings, and some convexity rows."""
-    parts: list[Cut] = []
-    for _ in range(int(rng.integers(1, 6))):
-        members = tuple(sorted(rng.choice(n, int(rng.integers(2, n + 1)), replace=False).tolist()))
-        parts.append(PackingCut(members) if rng.random() < 0.4 else ClusterCut(members))
-    return HalfCut.of(parts, np.flatnonzero(rng.random(n) < 0.5).tolist())
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_no_acyclic_graph_violates_a_half(seed: int) -> None:
-    """Whatever rows are added."""
-    candidates = enumerate_candidates(4, 3, class_restricted=False)
-    cut = random_half(np.random.default_rng(seed), 4)
-    again = HalfCut.of(*cut.parts())
-    assert again == cut
-    row = cut.row(instance_of(candidates))
-    points = np.array([point_of(candidates, graph) for graph in oracles.all_graphs(4, 3, False)])
-    assert (points[:, row.index] @ row.coefficient).min() >= row.rhs
-
-
-def test_halves_that_are_found_are_violated() -> None:
-    """At random points that satisfy nothing in particular, with the clusters of a pool."""
-    candidates = enumerate_candidates(5, 3, class_restricted=False)
-    rng, found = np.random.default_rng(3), 0
-    for _ in range(30):
-        pool = RowPool(instance_of(candidates))
-        for size in (2, 3):
-            for members in combinations(range(5), size):
-                pool.cluster(members)
-        point = random_point(rng, candidates)
-        tight = pool.violations(point)
-        for cut in HalfSeparator(pool, 0).search_exactly(point, 10, 1e-3):
-            row = cut.row(pool.instance)
-            parts, _ = cut.parts()
-            assert all(type(part) in (ClusterCut, PackingCut) for part in parts)
-            if (tight <= 1e-9).all():  # the loss counts slack, and violated rows have none
-                assert row.activity(point) < row.rhs - 1e-4
-            found += 1
-    assert found > 0
 
 
 def test_rows_without_dead_candidates() -> None:

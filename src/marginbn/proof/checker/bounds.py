@@ -26,8 +26,6 @@ Upper bounds of leaves, in whole numbers of 2^grid: a majorant maximised over a 
     cluster K       sum of eta over candidates of members of K without parents in K     >= 1
     edge {i, j}     sum of eta over candidates of i with j and of j with i              >= 1
     packing C       sum of eta over candidates of members of C with all others of C     <= 1
-    half            sum_k ceil(a_k / 2) eta_k >= ceil(b / 2) for a sum a . eta >= b of clusters,
-                    packings and rows "one candidate of i"
 
 the sum of the maxima of each variable over g + rows^T y, minus y times the right-hand sides, bounds
 g . eta.
@@ -386,46 +384,6 @@ def _packing_row(space: Space, members: tuple[int, ...]) -> Coefficients:
     return -full.astype(np.int64), -1
 
 
-PARTS = (_cluster_row, _packing_row)
-"""What halves are made of, by number."""
-
-
-def _half_row(space: Space, members: tuple[int, ...]) -> Coefficients:
-    """A sum of rows, halved and rounded up. Multiples of convexity rows are taken off until the
-    smallest coefficient of every variable is zero: numbers stay small, and the bound the same.
-    """
-    parts, convexity = split_parts(members, space.n_variables)
-    total, rhs = np.isin(space.child, convexity).astype(np.int64), len(convexity)
-    for kind, variables in parts:
-        coefficients, least = PARTS[kind](space, variables)
-        total, rhs = total + coefficients, rhs + least
-    half, bound = -(-total // 2), -(-rhs // 2)
-    starts = np.searchsorted(space.child, np.arange(space.n_variables))
-    smallest = np.minimum.reduceat(half, starts)
-    return half - smallest[space.child], bound - int(smallest.sum())
-
-
-def split_parts(
-    members: tuple[int, ...], n_variables: int
-) -> tuple[list[tuple[int, tuple[int, ...]]], list[int]]:
-    """Kinds and variables of the parts, and the variables whose convexity row is added once."""
-    parts, place = [], 1
-    for _ in range(members[0]):
-        if len(members) < place + 2:
-            raise RefutedError("a row of halves ends within a part")
-        kind, size = members[place : place + 2]
-        variables = members[place + 2 : place + 2 + size]
-        if not 0 <= kind < len(PARTS) or size < 1 or len(variables) < size:
-            raise RefutedError("a row of halves has a part that makes no sense")
-        parts.append((kind, variables))
-        place += 2 + size
-    convexity = list(members[place:])
-    named = [v for _, variables in parts for v in variables] + convexity
-    if any(not 0 <= v < n_variables for v in named) or len(set(convexity)) < len(convexity):
-        raise RefutedError("a row of halves names variables that do not exist, or one twice")
-    return parts, convexity
-
-
 FACET_SIZE = 4
 """Variables of a facet."""
 
@@ -469,7 +427,6 @@ def _sum_in_order(order: Sequence[int], weights: dict[tuple[int, tuple[int, ...]
 ROW_RULES = {
     "cluster": RowRule(_cluster_row),
     "packing": RowRule(_packing_row),
-    "half": RowRule(_half_row, lists_parts=True),
     "facet": RowRule(_facet_row, lists_parts=True),
     "edge": RowRule(_edge_row, needs_edge=True),
 }

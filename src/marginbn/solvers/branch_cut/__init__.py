@@ -16,9 +16,9 @@ from marginbn.solvers.tree_search import Engine, SearchTree
 __all__ = ["PARTS", "BranchCutSolver"]
 
 
-PARTS = frozenset({"orders", "ascent", "deepening", "packing", "facet", "half", "exhaustive"})
-"""What the search can do without: incumbents by orders, dual ascent at the root and for children,
-packings, facets, halves and exhaustive separation of clusters.
+PARTS = frozenset({"orders", "ascent", "packing", "facet", "exhaustive"})
+"""What the search can do without: incumbents by orders, dual ascent at the root, packings, facets
+and exhaustive separation of clusters.
 """
 
 

@@ -14,7 +14,7 @@ from marginbn.solvers.branch_cut.arrays import BoolArray, IntArray
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.rows import RowPool
-from marginbn.solvers.branch_cut.separators import ClusterSeparator, FacetSeparator, HalfSeparator
+from marginbn.solvers.branch_cut.separators import ClusterSeparator, FacetSeparator
 from marginbn.solvers.branch_cut.tree import Node, Tree, load_nodes, save_nodes
 from marginbn.solvers.branch_cut.visit import (
     ASCENT_ROUNDS,
@@ -76,7 +76,6 @@ def _call_kernels() -> None:
     separator.separate(point, 1, 0.0)
     separator.search_exactly(0.5 * point + 0.5 * point[::-1], 1, 0.0)
     FacetSeparator(pool, 0).separate(0.5 * point + 0.5 * point[::-1], 1, 0.0)
-    HalfSeparator(pool, 0).search_exactly(0.5 * point + 0.5 * point[::-1], 1, 0.0)
     pool.combine([pool.cluster((1, 2))], pool.violations(point) + 1.0)
 
 

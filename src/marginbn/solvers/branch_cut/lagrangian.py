@@ -25,11 +25,6 @@ Multipliers are floating-point numbers that satisfy their conditions exactly
 Everything is doubled for second-order terms and for the rounding of the estimate itself:
 
     error = 4 eps ((T + 2 q + n + 8) (G + n Y + |rhs part|) + (M + 8) gamma W).
-
-**Dual ascent.** The Lagrangian of a node leaves reduced costs r_k = (largest value of the variable)
-- v_k >= 0. Fewer candidates are allowed at a child, so in a linear problem these admit no order
-more often, and clusters can be raised from there as from the costs of the problem: in milliseconds
-instead of a linear programme.
 """
 
 from __future__ import annotations
@@ -39,9 +34,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
-from marginbn.solvers.orders.ascent import TINY
-from marginbn.solvers.orders.kernels.raising import ascend, charge_all
-from marginbn.solvers.orders.parent_lists import ParentLists
 
 EPS = 2.0**-53
 
@@ -88,14 +80,6 @@ class Prices:
         total = float(best.sum()) + self.constant + self.error
         return total - (best[instance.child] - self.values)
 
-    def raised(self, instance: Instance, values: FloatArray, multipliers: FloatArray) -> Prices:
-        """With multipliers of further clusters, whose part of the values is given, (K,)."""
-        total = float(multipliers.sum())
-        size = instance.magnitude + (instance.n_variables + 1) * total
-        size += float(np.abs(self.values).max()) * instance.n_variables + abs(self.constant)
-        error = self.error + 4.0 * EPS * (3 * len(multipliers) + 8) * size
-        return Prices(self.values + values, self.constant - total, error)
-
 
 def lagrangian(
     instance: Instance,
@@ -120,36 +104,3 @@ def lagrangian(
     error = 4.0 * EPS * ((terms + 2 * n_rows + n + 8) * size + (instance.n_samples + 8) * cap)
     constant = instance.constant + instance.gamma * unused_weight - used
     return Prices(gradient + row_values, constant, error)
-
-
-class Deepener:
-    """Raises clusters on top of prices; one per worker."""
-
-    def __init__(self, instance: Instance, parents: ParentLists, seed: int) -> None:
-        self._instance = instance
-        self._parents = parents
-        self._state = np.array([2 * seed + 6_364_136_223_846_793_005], dtype=np.int64)
-        room = 4 * parents.n_variables
-        self._clusters = np.zeros((room, parents.n_words), dtype=np.uint64)
-        self._multipliers = np.zeros(room)
-
-    def raised(self, prices: Prices, allowed: BoolArray) -> Prices:
-        """Prices whose bound over the allowed candidates is at most that of the given ones."""
-        instance, parents = self._instance, self._parents
-        index, lists = parents.index, parents.lists
-        best = prices.best(instance, allowed)
-        if not np.isfinite(best).all():
-            return prices
-        reduced = np.where(allowed, best[instance.child] - prices.values, np.inf)[index]
-        tiny = TINY * max(parents.size, 1e-300)
-        gain, count = ascend(
-            lists, reduced, tiny, np.inf, self._state, self._clusters, self._multipliers
-        )
-        if count == 0 or gain == np.inf:
-            return prices
-        clusters, multipliers = self._clusters[:count], self._multipliers[:count]
-        charged = np.zeros(len(index))
-        charge_all(lists, clusters, multipliers, charged)
-        values = np.zeros(len(index))
-        values[index] = -charged
-        return prices.raised(instance, values, multipliers)

@@ -18,7 +18,7 @@ The kinds so far:
 * :class:`ClassCut` of feature j, for class-restricted candidates: a parent of the class has no
   parents, eta_{j,{}} >= sum of eta_{C,S} over S containing j. It is the cluster {C, j} in other
   terms and implies every cluster with the class in it;
-* :class:`PackingCut`, :class:`FacetCut` and :class:`HalfCut`;
+* :class:`PackingCut` and :class:`FacetCut`;
 * :class:`EdgeCut` {i, j}: the candidates of i with j and of j with i sum to at least 1 where the
   edge is decided to be present (the sum is 0 or 1 in every structure).
 
@@ -88,11 +88,6 @@ def _split_cluster(instance: Instance, members: Collection[int]) -> tuple[IntArr
         if word:
             meets |= (instance.masks[index, place] & word) != 0
     return index[meets], index[~meets]
-
-
-def free_candidates(instance: Instance, members: Collection[int]) -> IntArray:
-    """Candidates of a cluster's members without parents in it."""
-    return _split_cluster(instance, members)[1]
 
 
 def cluster_row(instance: Instance, members: Collection[int]) -> Row:
@@ -174,57 +169,6 @@ class PackingCut(Cut):
         return packing_row(instance, self.members)
 
 
-class HalfCut(Cut):
-    """Half of a sum of clusters, packings and convexity rows, rounded up.
-
-    ``members`` is the list of parts: their number, then for each its kind (:data:`PART_KINDS`), its
-    size and its variables, and in the end the variables whose convexity row is added.
-    """
-
-    certificate = "half"
-
-    @classmethod
-    def of(cls, parts: Sequence[Cut], convexity: Sequence[int]) -> HalfCut:
-        """The cut of some parts; parts and variables are brought into increasing order."""
-        kinds = [(PART_KINDS.index(type(part)), part.members) for part in parts]
-        flat = [v for kind, members in sorted(kinds) for v in (kind, len(members), *members)]
-        return cls((len(parts), *flat, *sorted(convexity)))
-
-    def parts(self) -> tuple[list[Cut], list[int]]:
-        """Parts and variables of convexity rows."""
-        count, place, found = self.members[0], 1, []
-        for _ in range(count):
-            kind, size = self.members[place : place + 2]
-            found.append(PART_KINDS[kind](self.members[place + 2 : place + 2 + size]))
-            place += 2 + size
-        return found, list(self.members[place:])
-
-    def row(self, instance: Instance) -> Row:
-        """Over the candidates that are not the most frequent of their variable: multiples of
-        convexity rows are subtracted to that end.
-        """
-        parts, convexity = self.parts()
-        total = np.zeros(instance.n_candidates, dtype=np.int64)
-        rhs = len(convexity)
-        for part in parts:
-            if isinstance(part, PackingCut):
-                total[packing_row(instance, part.members).index] -= 1
-                rhs -= 1
-            else:
-                total[free_candidates(instance, part.members)] += 1
-                rhs += 1
-        for variable in convexity:
-            total[instance.group(variable)] += 1
-        half, bound = -(-total // 2), -(-rhs // 2)
-        least, width = int(half.min()), int(half.max() - half.min()) + 1
-        places = instance.child * width + (half - least)
-        counts = np.bincount(places, minlength=instance.n_variables * width)
-        common = least + np.argmax(counts.reshape(-1, width), axis=1)
-        half -= common[instance.child]
-        index = np.flatnonzero(half)
-        return Row(index, half[index].astype(np.float64), float(bound - common.sum()))
-
-
 class FacetCut(Cut):
     """A facet of four variables (``facets.py``): ``members`` are these, increasing, and weights."""
 
@@ -256,10 +200,6 @@ class EdgeCut(Cut):
         index = np.concatenate([instance.holding(i, j), instance.holding(j, i)])
         index.sort()
         return Row(index, np.ones(len(index)), 1.0)
-
-
-PART_KINDS: tuple[type[Cut], ...] = (ClusterCut, PackingCut)
-"""What a :class:`HalfCut` is made of, by the number in its list."""
 
 
 class RowPool:

@@ -12,10 +12,6 @@ listed; those whose candidates have more than one unit of mass together are viol
 
 **Facets.** For sets of four variables that the point's arcs join, the facets of ``facets.py`` are
 compared; ``kernels/quadruples.py`` lists the sets.
-
-**Halves.** A sum of rows a . eta >= b with whole coefficients and odd b gives
-sum ceil(a_k / 2) eta_k >= (b + 1) / 2, because eta >= 0 is whole. ``kernels/separation.py`` looks
-for sums of nearly tight rows that are even where the point has mass.
 """
 
 from __future__ import annotations
@@ -26,27 +22,18 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.facets import all_facets, facet_arrays
 from marginbn.solvers.branch_cut.kernels.quadruples import search_quadruples
-from marginbn.solvers.branch_cut.kernels.separation import (
-    Parities,
-    SupportArrays,
-    halve,
-    search_clusters,
-    separate,
-)
+from marginbn.solvers.branch_cut.kernels.separation import SupportArrays, search_clusters, separate
 from marginbn.solvers.branch_cut.rows import (
-    PART_KINDS,
     ClusterCut,
     Cut,
     FacetCut,
-    HalfCut,
     PackingCut,
     RowPool,
     violated_by_selection,
 )
-from marginbn.solvers.orders.parent_lists import WORD, to_words
 
 SUPPORT = 1e-7
 """Candidates of less mass are no part of a point; the simplex method leaves such dust."""
@@ -60,17 +47,8 @@ MOST_CLUSTERS = 256
 STATES = 20_000
 """States of one exhaustive search, some ten milliseconds."""
 
-LARGEST_SLACK, LEAST_HALF = 0.2, 0.005
-"""Rows of more slack are no part of half cuts; half cuts violated by less are left alone."""
-
-MOST_PARTS, MOST_HALVES, HALF_TRIES = 250, 200, 8
-"""Rows that half cuts are made of, half cuts that are listed, and orders of elimination."""
-
 LEAST_FACET, MOST_SETS = 0.005, 20_000
 """Facets violated by less are left alone; sets of four variables that one search looks at."""
-
-LEAST_ROOM = 8
-"""Half cuts that a round may add, or a quarter of the number of variables."""
 
 PACKED = (3, 4)
 """Sizes of packings."""
@@ -178,80 +156,6 @@ class FacetSeparator:
         return []
 
 
-class HalfSeparator:
-    """Sums of nearly tight clusters, packings and convexity rows, halved and rounded up."""
-
-    kind: ClassVar[type[Cut]] = HalfCut
-    part: ClassVar[str | None] = "half"
-
-    def __init__(self, pool: RowPool, seed: int) -> None:
-        self._instance = pool.instance
-        self._pool = pool
-        self._random = np.array([2 * seed + 1_442_695_040_888_963_407], dtype=np.int64)
-
-    def separate(self, point: FloatArray, room: int, violation: float) -> list[HalfCut]:
-        """Nothing: they make dense rows, and clusters and packings come first."""
-        return []
-
-    def search_exactly(self, point: FloatArray, room: int, violation: float) -> list[HalfCut]:
-        """The most violated first."""
-        support = np.flatnonzero(point > SUPPORT)
-        if len(support) == self._instance.n_variables:
-            return []
-        cuts, slack = self._tight_rows(point)
-        rows = self._parities(cuts, slack, support, point[support])
-        most_loss = 1.0 - 2.0 * max(violation, LEAST_HALF)
-        found, losses = halve(rows, most_loss, HALF_TRIES, MOST_HALVES, self._random)
-        room = min(room, max(LEAST_ROOM, self._instance.n_variables // 4))
-        order = np.argsort(losses, kind="stable")[:room]
-        return [self._cut(found[a], cuts) for a in order]
-
-    def _tight_rows(self, point: FloatArray) -> tuple[list[Cut], FloatArray]:
-        """Clusters and packings of little slack, and that slack."""
-        slack = -self._pool.violations(point)
-        numbers = np.flatnonzero(slack < LARGEST_SLACK)
-        order = numbers[np.argsort(slack[numbers], kind="stable")]
-        cuts: list[Cut] = []
-        kept: list[float] = []
-        for number in order:
-            cut = self._pool.cut(int(number))
-            if type(cut) in PART_KINDS and len(cuts) < MOST_PARTS:
-                cuts.append(cut)
-                kept.append(max(float(slack[number]), 0.0))
-        return cuts, np.array(kept)
-
-    def _parities(
-        self, cuts: list[Cut], slack: FloatArray, support: IntArray, mass: FloatArray
-    ) -> Parities:
-        """The rows over the support: the cuts, then a convexity row of every variable."""
-        instance = self._instance
-        n, words = instance.n_variables, instance.masks.shape[1]
-        child, masks = instance.child[support], instance.masks[support]
-        odd = np.zeros((len(cuts) + n, len(support)), dtype=bool)
-        if cuts:
-            members = np.array([to_words(cut.members, words) for cut in cuts])[:, None, :]
-            own = np.zeros((len(support), words), dtype=np.uint64)
-            bits = np.left_shift(np.uint64(1), (child % WORD).astype(np.uint64))
-            own[np.arange(len(support)), child // WORD] = bits
-            inside = (members & own).any(axis=2)
-            others = members & ~own
-            packs = np.array([isinstance(cut, PackingCut) for cut in cuts])
-            odd[: len(cuts)] = inside & np.where(
-                packs[:, None],
-                ((masks & others) == others).all(axis=2),
-                ~(masks & members).any(axis=2),
-            )
-        odd[len(cuts) + child, np.arange(len(support))] = True
-        return Parities(
-            odd, np.ones(len(odd), dtype=bool), np.concatenate([slack, np.zeros(n)]), mass
-        )
-
-    def _cut(self, combination: BoolArray, cuts: list[Cut]) -> HalfCut:
-        used = np.flatnonzero(combination)
-        parts = [cuts[a] for a in used if a < len(cuts)]
-        return HalfCut.of(parts, [int(a) - len(cuts) for a in used if a >= len(cuts)])
-
-
 def packed_sets(
     child: IntArray, members: IntArray, mass: FloatArray
 ) -> tuple[IntArray, FloatArray]:
@@ -275,5 +179,5 @@ def packed_sets(
 
 Kinds = tuple[type[Separator], ...]
 
-SEPARATORS: Kinds = (ClusterSeparator, PackingSeparator, FacetSeparator, HalfSeparator)
+SEPARATORS: Kinds = (ClusterSeparator, PackingSeparator, FacetSeparator)
 """The kinds of cuts that are looked for at fractional points."""

@@ -25,7 +25,7 @@ from marginbn.solvers.branch_cut import arrays, relaxation
 from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.lagrangian import Deepener, Prices
+from marginbn.solvers.branch_cut.lagrangian import Prices
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.shape import BranchCutShape
@@ -259,11 +259,8 @@ class Visitor:
         self._chooser = Chooser(self._relaxation, shared.costs, seed, solver.random_splits)
         self.finder = IncumbentSearch(shared.instance, seed, self.team.stop)
         self.orders: OrderSearch | None = None
-        self.deepener: Deepener | None = None
         if shared.lists is not None and "orders" in parts:
             self.orders = OrderSearch(shared.lists, seed, self.team.stop)
-        if shared.lists is not None and "deepening" in parts:
-            self.deepener = Deepener(shared.instance, shared.lists, seed)
 
     def poll(self) -> None:
         """Leave if the search is over."""
@@ -408,11 +405,7 @@ class Visitor:
                 continue
             value = min(bound, choice.bounds[side])
             if relaxed.prices is not None:
-                prices = relaxed.prices
-                if self.deepener is not None:
-                    prices = self.deepener.raised(prices, child)
-                    self.fix(prices, child)
-                value = min(value, prices.bound(self.instance, child))
+                value = min(value, relaxed.prices.bound(self.instance, child))
             if value <= cutoff:
                 self.team.discard(value)
                 continue
