@@ -16,7 +16,7 @@ from marginbn import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.data import labelled, source
+from marginbn.data import labelled, profile, source
 from marginbn.data.long_table import survey
 from marginbn.data.source import row_pieces
 from marginbn.data.table import as_stream
@@ -304,6 +304,23 @@ def test_too_many_categories_are_left_out(table: Any, tmp_path: Path) -> None:
     with pytest.warns(DataWarning, match="'name' .900 of 900 values differ"):
         found = NaiveBayesClassifier().fit(path, "kind")
     assert "name" in found.preparation_.left_out
+
+
+@pytest.mark.parametrize("n_values", [900, 300])
+def test_texts_that_are_too_many_to_count(
+    n_values: int, table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Are left out, used or not, and cost no memory; blocks alone have fewer than the limit."""
+    monkeypatch.setattr(profile, "MOST_LEVELS", 150)
+    names = arrow.array([f"name {k % n_values}" for k in range(900)])
+    path = write(table.append_column("name", names), tmp_path / "t.parquet")
+    for identifiers in ("ignore", "use"):
+        with pytest.warns(DataWarning, match="'name' .it has too many different values to count"):
+            found = NaiveBayesClassifier(identifiers=identifiers).fit(path, "kind")
+        assert list(found.preparation_.left_out) == ["name"]
+    stream = as_stream(path)
+    assert stream is not None
+    assert "name" not in survey(stream, "kind").counts
 
 
 # ---------------------------------------------------------------------- prediction

@@ -168,14 +168,9 @@ def single_row(estimator: Any, X: Any) -> Mapping[str, Any] | Sequence[Any] | No
     if isinstance(X, np.ndarray):
         is_row = X.ndim == 2 and X.shape == (1, estimator.n_features_in_)
         return X[0].tolist() if is_row and X.dtype.kind in "iufOU" else None
-    if hasattr(X, "iloc") and len(X) == 1 and _has_names(estimator, X):
+    if hasattr(X, "iloc") and len(X) == 1 and list(X.columns) == list(names_of(estimator)):
         return [X[name].iat[0] for name in X.columns]
     return None
-
-
-def _has_names(estimator: Any, X: Any) -> bool:
-    names = getattr(estimator, "feature_names_in_", None)
-    return names is not None and list(X.columns) == names.tolist()
 
 
 def names_of(estimator: Any) -> Sequence[str]:
@@ -195,14 +190,9 @@ def table_of_dicts(estimator: Any, rows: Sequence[Mapping[str, Any]]) -> pa.Tabl
     return pa.table(columns)
 
 
-def is_dicts(X: Any) -> bool:
-    """Whether rows are given by the names of their columns."""
-    return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
-
-
 def _check_features(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Sequence[str] | None]:
     """A data frame as it is, or an array, and the names of its columns if it has none itself."""
-    if is_dicts(X):
+    if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], Mapping):
         if not reset:
             table = table_of_dicts(estimator, X)
             return table, table.column_names

@@ -93,7 +93,7 @@ class Survey:
     readings
         How each feature column is read.
     counts
-        Rows of every category of the categorical ones.
+        Rows of every category of the categorical ones, but for those of too many values to count.
     n_missing
         Rows without a value, by the name of the column.
     sample, positions
@@ -221,13 +221,14 @@ def _finished(
     source: Source, target: str | None, wanted: Mapping[str, WantedKind | None], part: _Part
 ) -> Survey:
     readings = tuple(part.profiles[name].decide() for name in wanted)
-    counts = {r.name: part.profiles[r.name].counts(r) for r in readings if r.kind == "categorical"}
+    counted = [r for r in readings if not part.profiles[r.name].is_overfull]
+    counts = {r.name: part.profiles[r.name].counts(r) for r in counted if r.kind == "categorical"}
     positions, rows = part.sample.positions, part.sample.table
     order = np.argsort(positions, kind="stable")
     rows = rows.take(pa.array(order)) if (np.diff(positions) < 0).any() else rows
     sample = _read_block(rows, readings, wanted, source, 0)
     for name, kind in wanted.items():
-        if is_date_kind(kind):
+        if is_date_kind(kind) and name in counts:
             reading = next(r for r in readings if r.name == name)
             counts[name] = _counts_of_days(sample.column(name), reading, counts[name], kind)
     classes, class_codes = _class_codes(part, target, source)
@@ -426,7 +427,7 @@ def _levels_columns(found: Survey) -> list[Column]:
             columns.append(Column.numeric(column.name, np.full(n_levels, np.nan)))
             continue
         codes = np.full(n_levels, -1)
-        used = np.flatnonzero(found.counts[column.name])
+        used = np.flatnonzero(found.counts.get(column.name, ()))
         codes[: len(used)] = used
         columns.append(Column.categorical(column.name, codes, column.categories))
     return columns
@@ -499,7 +500,10 @@ def _codes_of_block(
     table = preparation.apply(_read_block(block, readings, wanted, source, first_row))
     codes = np.empty((len(coding.columns), table.n_rows), dtype=dtype)
     for i, (own, column) in enumerate(zip(coding.columns, table.columns, strict=True)):
-        codes[i] = np.maximum(own.encode(column), 0)
+        found = own.encode(column)
+        if ((found < 0) & ~column.missing).any():
+            raise InputError(f"column {own.name!r} changed between two passes over the table")
+        codes[i] = np.maximum(found, 0)
     return codes
 
 

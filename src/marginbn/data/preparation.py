@@ -201,7 +201,7 @@ class TableSettings:
             features = features if drawn is None else features.take(drawn)
         wanted = resolve_kinds(self.column_kinds, features.names)
         plans = [
-            self._plan(c, kind, counts.get(c.name, np.zeros(0, dtype=np.int64)), n_rows)
+            self._plan(c, kind, counts.get(c.name), n_rows)
             for c, kind in zip(features.columns, wanted, strict=True)
         ]
         if features.n_columns and all(plan.left_out for plan in plans):
@@ -216,10 +216,13 @@ class TableSettings:
         self,
         column: Column,
         wanted: WantedKind | None,
-        counts: NDArray[np.int64],
+        counts: NDArray[np.int64] | None,
         n_rows: int | None,
     ) -> ColumnPlan:
         """What becomes of a column; one whose own kind is declared is meant to be used."""
+        if counts is None and column.kind == "categorical":
+            return ColumnPlan(column.name, column.kind, "it has too many different values to count")
+        counts = np.zeros(0, dtype=np.int64) if counts is None else counts
         if not counts.any() and column.missing.all():
             return ColumnPlan(column.name, column.kind, "it has no value in any row")
         date = wanted if is_date_kind(wanted) else _found_dates(column, counts, wanted)

@@ -37,6 +37,7 @@ from marginbn.data.columns import (
     Kind,
     Scalar,
     few_values,
+    is_code_like,
     parse_number,
     refuse,
     tidy,
@@ -184,7 +185,7 @@ class ColumnProfile:
     is_partial
         Whether `levels` lacks rows, because the column seemed to hold measurements.
     is_overfull
-        Whether there are more levels than are kept.
+        Whether there are more levels than are kept; then none are.
     """
 
     name: str
@@ -243,9 +244,13 @@ class ColumnProfile:
                 self.n_missing += count
             elif count:
                 self.levels[value] = self.levels.get(value, 0) + count
-        if len(self.levels) > MOST_LEVELS:
-            self.is_overfull = True
-            self.levels = dict(list(self.levels.items())[:MOST_LEVELS])
+        self._give_up_counting()
+
+    def _give_up_counting(self) -> None:
+        """Keep no levels where there are too many: memory must not grow with the rows."""
+        self.is_overfull |= len(self.levels) > MOST_LEVELS
+        if self.is_overfull:
+            self.levels = {}
 
     def merge(self, other: ColumnProfile) -> None:
         """Add what is known of other rows."""
@@ -260,6 +265,7 @@ class ColumnProfile:
             self.few = both if both is not None and len(both) <= MAX_CODE_VALUES else None
         for value, count in other.levels.items():
             self.levels[value] = self.levels.get(value, 0) + count
+        self._give_up_counting()
 
     @property
     def needs_levels(self) -> bool:
@@ -479,7 +485,7 @@ def read_whole(table: pa.Table, source: Source, wanted: Mapping[str, Kind | None
         kind = wanted.get(name)
         if source.is_text and kind != "categorical":
             numbers = numbers_of_fields(array)
-            if numbers is not None and (kind == "numeric" or _is_measured(numbers)):
+            if numbers is not None and (kind == "numeric" or not is_code_like(numbers)):
                 columns.append(Column.numeric(name, numbers))
                 continue
         if _family(name, array.type) == "text" and not types.is_dictionary(array.type):
@@ -489,8 +495,3 @@ def read_whole(table: pa.Table, source: Source, wanted: Mapping[str, Kind | None
         profile.add(array, source.declares if is_dictionary else "none")
         columns.append(profile.decide().read(array, source))
     return columns
-
-
-def _is_measured(numbers: NDArray[np.float64]) -> bool:
-    """Whether numbers are none of the codes that count as categories."""
-    return few_values(numbers[~np.isnan(numbers)], set()) is None
