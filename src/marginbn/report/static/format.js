@@ -52,9 +52,3 @@ export function relation(state) {
   if (HALF_LINE.test(first)) return " ";
   return INTERVAL.test(first) ? " in " : " = ";
 }
-
-// A state of a variable in words.
-export function assignment(name, state) {
-  if (state === "any number") return `${label(name)} known`;
-  return `${label(name)}${relation(state)}${label(state)}`;
-}
