@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import warnings
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,24 @@ def test_the_summary_is_readable() -> None:
     assert "Measuring: learning from 120 rows, 30 held out; Ctrl-C" in result.stderr
     assert "add --output" in result.stderr
     assert run("fit", "iris", "-q", *EXACT).stderr == ""
+
+
+def test_an_interrupted_measurement_keeps_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in the second fit leaves the measures out, and nothing else."""
+    fit_rows, n_calls = MaxMarginBNClassifier.fit_rows, count()
+
+    def once(*args: Any) -> MaxMarginBNClassifier:
+        if next(n_calls):
+            raise KeyboardInterrupt
+        return fit_rows(*args)
+
+    monkeypatch.setattr(MaxMarginBNClassifier, "fit_rows", once)
+    result = run("fit", "iris", "--json", "-o", tmp_path / "m.json", *EXACT)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["quality"] is None
+    assert load_model(tmp_path / "m.json").n_samples_ == 150
 
 
 def test_the_test_part_of_a_data_set_is_used() -> None:

@@ -314,9 +314,7 @@ def measure(classifier: BaseBNClassifier, rows: LabelledTable) -> tuple[Accuracy
     from marginbn.classifiers.measures import Quality
     from marginbn.report.summary import AccuracyLine
 
-    predicted = classifier.predict(rows.features)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # given already, by predict
-        probabilities = classifier.predict_proba(rows.features)
+    classes, probabilities = classifier.classes_, classifier.predict_proba(rows.features)
+    predicted = classes[probabilities.argmax(axis=1)]
     line = AccuracyLine.measure("held out", predicted, rows.labels)
-    return line, Quality.measure(classifier.classes_.tolist(), rows.labels, probabilities)
+    return line, Quality.measure(classes.tolist(), rows.labels, probabilities)

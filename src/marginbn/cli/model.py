@@ -76,7 +76,7 @@ def show(
 def report(
     model: options.ModelArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Write the page to this file.")
+        Path, options.output_option("--output", "-o", metavar="FILE", help="Page to write.")
     ],
     data: Annotated[
         str | None,
@@ -103,7 +103,9 @@ def report(
             help="Column that holds the class. [default: as in training]",
         ),
     ] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Heading of the page.")] = None,
+    title: Annotated[
+        str | None, options.output_option(metavar="TEXT", help="Heading of the page.")
+    ] = None,
     folds: Annotated[
         int,
         options.search_option(
