@@ -11,7 +11,7 @@ from .classifiers import (
 from .classifiers.claims import verify_model
 from .classifiers.deployment import export_model
 from .classifiers.learner import BayesianNetworkLearner
-from .classifiers.learner_file import load_model, save_model
+from .classifiers.model_file import load_model, save_model
 from .data.discretize import MDLPDiscretizer
 from .data.inspection import DataReport, inspect_data
 from .data.table import Table, as_table, read_table

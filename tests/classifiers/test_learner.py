@@ -27,6 +27,7 @@ from marginbn import (
     make_report,
     save_model,
     verify_certificate,
+    verify_model,
 )
 from marginbn.data.encode import learn_plain_codings
 from marginbn.data.table import as_table
@@ -260,10 +261,30 @@ def test_files(tmp_path: Path) -> None:
     assert (loaded.score_samples(frame) == learner.score_samples(frame)).all()
     assert (loaded.objective_, loaded.bound_) == (learner.objective_, learner.bound_)
     assert clone(loaded).fit(frame).structure_ == learner.structure_
-    damaged = path.read_text().replace('"bic"', '"bick"')
-    path.write_text(damaged)
-    with pytest.raises(FormatError, match="score"):
-        load_model(path)
+    assert (loaded.sample(9, 0) == learner.sample(9, 0)).all()
+    assert (loaded.max_parents_, loaded.n_candidates_) == (2, learner.n_candidates_)
+    whole = path.read_text()
+    for part, other, message in (
+        ('"bic"', '"bick"', "score"),
+        ('"classes": null', '"classes": {"dtype": "str", "labels": ["a"]}', "no classes"),
+        ('"candidates": {"kept"', '"candidates": {"cept"', "cept"),
+        ('"BayesianNetworkLearner"', '"TANClassifier"', "TANClassifier"),
+    ):
+        assert part in whole
+        path.write_text(whole.replace(part, other))
+        with pytest.raises(FormatError, match=message):
+            load_model(path)
+
+
+def test_a_certificate_makes_a_claim_of_a_file_a_proof(tmp_path: Path) -> None:
+    path, proof = tmp_path / "learner.json", tmp_path / "proof.cert"
+    save_model(BayesianNetworkLearner(certificate=proof).fit(chain(100)), path)
+    loaded = load_model(path)
+    assert "claimed by the file, not checked" in describe(loaded)
+    other = BayesianNetworkLearner().fit(chain(101))
+    assert not verify_model(other, proof)
+    assert verify_model(loaded, proof)
+    assert "score: verified." in describe(loaded)
 
 
 def test_a_certificate_is_accepted(tmp_path: Path) -> None:

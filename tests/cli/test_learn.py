@@ -80,3 +80,54 @@ def test_the_gap_asked_for_is_enough() -> None:
     result = run("learn", "corral", "--max-parents", "2", "--gap", "0.5", "--solver", "branch_cut")
     assert result.exit_code == DONE
     assert "proven" not in result.output
+
+
+def test_every_command_reads_what_learn_saves(tmp_path: Path) -> None:
+    """show, ask, report, export and verify; commands that predict say what to use instead."""
+    model, proof, page = tmp_path / "m.json", tmp_path / "m.cert", tmp_path / "p.html"
+    assert run("learn", "corral", "-o", model, "--certificate", proof, "-q").exit_code == DONE
+    names = load_model(model).network_.names
+    shown = run("show", model)
+    assert "claimed by the file, not checked" in shown.output
+    assert "class <- A0, B0, B1" in shown.output
+    assert "score: verified." in run("show", model, "--certificate", proof).output
+    found = json.loads(run("show", model, "--json", "--tables").stdout)
+    assert found["estimator"] == "BayesianNetworkLearner"
+    assert len(found["network"]["variables"]) == len(names)
+    assert run("verify", proof, "--model", model).exit_code == DONE
+    assert run("report", model, "-o", page, "--title", "corral & co").exit_code == DONE
+    assert "corral &amp; co" in page.read_text()
+    assert "digraph" in run("export", model, "--format", "dot").output
+    for command in (("predict", model, "corral"), ("explain", model, "corral")):
+        result = run(*command)
+        assert result.exit_code == 1
+        assert "network without a class; use show, ask or export" in result.output
+    assert run("export", model, "--to", "sql").exit_code == 1
+    assert run("report", model, "-o", page, "--data", "corral").exit_code == 2
+
+
+def test_questions_to_a_network(tmp_path: Path) -> None:
+    """Of a saved learner and of the .bif that it was written to; by default for all variables."""
+    model, network = tmp_path / "m.json", tmp_path / "n.bif"
+    run("learn", "corral", "-o", model, "--export", network, "-q")
+    learner = load_model(model)
+    expected = learner.network_.marginals({"A0": "1"})
+    for path in (model, network):
+        found = json.loads(run("ask", path, "A0=1", "--json").stdout)
+        assert found["evidence"] == {"A0": "1"}
+        assert found["posterior"].keys() == {*learner.network_.names} - {"A0"}
+        for name, posterior in found["posterior"].items():
+            assert list(posterior.values()) == pytest.approx(expected[name].tolist())
+    assert run("ask", network, "A0=7").exit_code == 1
+    text = run("show", network).output
+    assert f"A network of {learner.network_.n_variables} variables" in text
+    assert json.loads(run("show", network, "--json").stdout)["parents"]
+
+
+def test_a_number_falls_into_its_bin(tmp_path: Path) -> None:
+    model = tmp_path / "m.json"
+    run("learn", "iris", "-o", model, "-q")
+    found = json.loads(
+        run("ask", model, "petal length (cm)=1.5", "--show", "class", "--json").stdout
+    )
+    assert max(found["posterior"]["class"], key=found["posterior"]["class"].get) == "setosa"

@@ -139,7 +139,33 @@ class Fitted:
     provenance: Provenance | None = None
 
 
-class BaseBNClassifier(ClassifierMixin, BaseEstimator):
+class Restorable:
+    """The attributes that what was learned gives to an estimator, here or from a file."""
+
+    coding_: TableCoding
+    preparation_: Preparation
+    network_: BayesianNetwork
+    result_: Any  # SolveResult, or None where there was only one structure
+    trace_: tuple[TracePoint, ...]
+    provenance_: Provenance | None
+
+    def restore(self, fitted: Fitted) -> Self:
+        """Become the estimator that was fitted; what an earlier fit left behind is replaced."""
+        self.coding_, self.preparation_ = fitted.coding, fitted.preparation
+        self.structure_, self.network_ = fitted.structure, fitted.network
+        self.n_samples_, self.n_dropped_ = fitted.n_samples, fitted.n_dropped
+        self.evidence_, self.provenance_ = fitted.evidence, fitted.provenance
+        self.data_fingerprint_, self.result_ = fitted.fingerprint, fitted.result
+        result = fitted.result
+        self.status_ = FIXED if result is None else str(result.status)
+        self.objective_ = None if result is None else result.objective
+        self.bound_ = None if result is None else result.bound
+        self.gap_ = None if result is None else result.gap
+        self.trace_ = () if result is None else result.trace
+        return self
+
+
+class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
     """Bayesian-network classifier with smoothed maximum-likelihood parameters.
 
     Attributes
@@ -225,12 +251,7 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         "parameters": validation.one_of(*get_args(ParameterKind)),
     }
     classes_: NDArray[Any]
-    coding_: TableCoding
-    preparation_: Preparation
-    network_: BayesianNetwork
     result_: SolveResult | None
-    trace_: tuple[TracePoint, ...]
-    provenance_: Provenance | None
     class_model_: ClassModel | None
     answers_: Answers | None
     held_out_: HeldOut | None
@@ -319,24 +340,13 @@ class BaseBNClassifier(ClassifierMixin, BaseEstimator):
         return self.restore(self._learn(RowsInMemory.of(rows, self.table_settings(), began)))
 
     def restore(self, fitted: Fitted) -> Self:
-        """Become the classifier that was fitted; what an earlier fit left behind is replaced."""
-        self.classes_, self.coding_ = fitted.classes, fitted.coding
-        self.preparation_, self.network_ = fitted.preparation, fitted.network
-        self.structure_, self.result_ = fitted.structure, fitted.result
-        self.n_samples_, self.n_dropped_ = fitted.n_samples, fitted.n_dropped
-        self.evidence_, self.provenance_ = fitted.evidence, fitted.provenance
-        self.data_fingerprint_ = fitted.fingerprint
+        """Become the classifier that was fitted."""
+        self.classes_ = fitted.classes
         self.class_model_, self.held_out_ = fitted.class_model, fitted.held_out
         self.answers_ = None
         if fitted.class_model is not None:
             self.answers_ = make_answers(fitted.network, fitted.class_model)
-        result = fitted.result
-        self.status_ = FIXED if result is None else str(result.status)
-        self.objective_ = None if result is None else result.objective
-        self.bound_ = None if result is None else result.bound
-        self.gap_ = None if result is None else result.gap
-        self.trace_ = () if result is None else result.trace
-        return self
+        return super().restore(fitted)
 
     def _count(
         self,

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn import files
 from marginbn.classifiers.base import BaseBNClassifier
+from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.classifiers.search import SearchingBNClassifier
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.training import RowsInMemory
@@ -31,14 +32,14 @@ from marginbn.proof.theorem import NamedArcs, Statement
 
 
 def verify_model(
-    classifier: BaseBNClassifier,
+    classifier: BaseBNClassifier | BayesianNetworkLearner,
     certificate: files.PathLike | Certificate,
     *,
     progress: Progress | None = None,
     expect: Statement | None = None,
     max_memory: int | None = None,
 ) -> Verdict:
-    """Check that a certificate proves what a classifier says about its structure.
+    """Check that a certificate proves what a classifier or learner says about its structure.
 
     The certificate must be of the classifier's data, score, candidates and structure, and its proof
     must hold. If so, ``classifier.evidence_`` says so, and the classifier is *verified* instead of
@@ -77,7 +78,7 @@ def verify_model(
     return verdict
 
 
-def _has_tables_of(classifier: BaseBNClassifier, data: Data) -> bool:
+def _has_tables_of(classifier: BaseBNClassifier | BayesianNetworkLearner, data: Data) -> bool:
     """Whether the parameters are those of the data: no certificate speaks of them."""
     network = classifier.network_
     if data.states != tuple(v.states for v in network.variables):
@@ -114,13 +115,14 @@ def certify_tables(classifier: BaseBNClassifier, rows: LabelledTable) -> tuple[f
     return model.certify(EncodedData(both, table.weights, variables))
 
 
-def statement_of(classifier: BaseBNClassifier) -> Statement:
+def statement_of(classifier: BaseBNClassifier | BayesianNetworkLearner) -> Statement:
     """What a certificate of this classifier must prove; refused where nothing was searched."""
     check_is_fitted(classifier)
     network = classifier.network_
     params = vars(classifier) | classifier.get_params(deep=False)  # some have parameters of others
     result = classifier.result_
-    if not isinstance(classifier, SearchingBNClassifier) or result is None:
+    is_learner = isinstance(classifier, BayesianNetworkLearner)
+    if not (is_learner or isinstance(classifier, SearchingBNClassifier)) or result is None:
         raise InputError(
             f"there is no certificate for a {type(classifier).__name__} with "
             f"{network.n_classes} classes: nothing was searched"
@@ -133,7 +135,7 @@ def statement_of(classifier: BaseBNClassifier) -> Statement:
         features=names[1:],
         data=classifier.evidence_.data_sha256,
         max_parents=getattr(classifier, "max_parents_", params["max_parents"]),
-        class_restricted=params.get("class_restricted", True),
+        class_restricted=params.get("class_restricted", not is_learner),
         class_arcs=params.get("class_arcs", "free"),
         required=_named_arcs(required, names),
         forbidden=_named_arcs(forbidden, names),

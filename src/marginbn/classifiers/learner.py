@@ -20,14 +20,15 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import validation
+from marginbn.classifiers.base import Evidence, Fitted, Restorable
 from marginbn.classifiers.search import DEFAULT_SEARCH, check_search, run_search
 from marginbn.classifiers.validation import seed_of
-from marginbn.data.encode import N_BINS, learn_plain_codings, tell_unseen
+from marginbn.data.encode import N_BINS, TableCoding, learn_plain_codings, tell_unseen
 from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable, MissingPolicy, report_sample
 from marginbn.data.long_table import encode_plan, plan_survey, survey
 from marginbn.data.new_rows import feature_blocks
-from marginbn.data.preparation import TableSettings, tell
+from marginbn.data.preparation import Preparation, TableSettings, tell
 from marginbn.data.source import Source, row_pieces
 from marginbn.data.table import Table, as_stream
 from marginbn.exceptions import DataWarning, InputError, warn_user
@@ -37,15 +38,15 @@ from marginbn.problem.candidates import Arcs
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import SCORES
+from marginbn.proof.definition import define_data
 from marginbn.scoring.local_scores import ScoringListener, local_scores
-from marginbn.solvers.result import SolveResult
 from marginbn.solvers.solve import Search
 
 SEARCH_SHARE = 0.2
 """Of the time limit, for the search at least: slow scores must not end in a poor network."""
 
 
-class BayesianNetworkLearner(DensityMixin, BaseEstimator):
+class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
     """The Bayesian network of best score, found exactly; no column is a class.
 
     Parameters
@@ -108,6 +109,8 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
         Rows used.
     n_dropped_ : int
         Rows left out because of missing values.
+    evidence_ : Evidence
+        Why the result is to be believed: a search, a file, or a certificate.
 
     Examples
     --------
@@ -138,7 +141,6 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
         "certificate": validation.check_path,
         "search": check_search,
     }
-    network_: BayesianNetwork
 
     def __init__(
         self,
@@ -214,7 +216,7 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
         if stream is not None:
             return self._fit_stream(stream, sample_weight)
         rows = validation.read_plain_rows(self, X, sample_weight, kinds=self.column_kinds)
-        self._fit_rows(rows)
+        self._learn(*self.encode_rows(rows))
         self.network_ = self.network_.with_frames(frame_library(X))
         return self
 
@@ -229,9 +231,7 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
         tell(made.preparation, settings)
         report_sample(made.sampled, found.n_rows)
         validation.set_feature_names(self, found.names)
-        self.preparation_, self.coding_ = made.preparation, made.coding
-        self.n_samples_, self.n_dropped_ = made.data.n_samples, made.n_dropped
-        return self._learn(made.data)
+        return self._learn(made.data, made.coding, made.preparation, made.n_dropped)
 
     def table_settings(self) -> TableSettings:
         """How this learner makes rows to learn from of a raw table."""
@@ -241,7 +241,11 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
         """Learn from a table that is read already."""
         self.check_parameters()
         validation.set_feature_names(self, table.names)
-        return self._fit_rows(LabelledTable.of(table, np.zeros(table.n_rows, dtype=np.int64)))
+        return self._learn(*self.encode_rows(_plain(table)))
+
+    def encode_table(self, table: Table) -> EncodedData:
+        """The rows that are learned from."""
+        return self.encode_rows(_plain(table))[0]
 
     def check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of."""
@@ -253,20 +257,24 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
                 "max_parents must be given for score='loglik': every parent helps the likelihood"
             )
 
-    def _fit_rows(self, given: LabelledTable) -> Self:
+    def encode_rows(
+        self, given: LabelledTable
+    ) -> tuple[EncodedData, TableCoding, Preparation, int]:
+        """The rows that are learned from, how they are made, and how many were left out."""
         settings = self.table_settings()
-        self.preparation_ = settings.learn(given.features)
-        tell(self.preparation_, settings)
-        features = self.preparation_.apply_to_all(given.features)
+        preparation = settings.learn(given.features)
+        tell(preparation, settings)
+        features = preparation.apply_to_all(given.features)
         rows = replace(given, features=features).without_missing(self.missing)
-        self.n_samples_, self.n_dropped_ = rows.n_rows, given.n_rows - rows.n_rows
-        self.coding_ = learn_plain_codings(
+        coding = learn_plain_codings(
             rows.features, rows.weights, self.n_bins, self.missing, rows.sample()
         )
-        data = EncodedData(self.coding_.encode(rows.features), rows.weights, self.coding_.variables)
-        return self._learn(data)
+        data = EncodedData(coding.encode(rows.features), rows.weights, coding.variables)
+        return data, coding, preparation, given.n_rows - rows.n_rows
 
-    def _learn(self, data: EncodedData) -> Self:
+    def _learn(
+        self, data: EncodedData, coding: TableCoding, preparation: Preparation, n_dropped: int
+    ) -> Self:
         """Structure and parameters from codes."""
         constant = [variable.name for variable in data.variables if variable.arity == 1]
         if constant:
@@ -285,8 +293,23 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
             random_state=self.random_state,
             n_jobs=self.n_jobs,
         )
+        structure = found.result.structure
+        network = BayesianNetwork.fit(data, structure, self.smoothing)
+        fingerprint = define_data(data).fingerprint()
+        weight = float(data.total_weight)
+        evidence = Evidence("search", fingerprint, weight, found.certificate_sha256)
         return self.restore(
-            found.result, BayesianNetwork.fit(data, found.result.structure, self.smoothing)
+            Fitted(
+                np.empty(0),
+                coding,
+                preparation,
+                structure,
+                network,
+                found.result,
+                data.n_samples,
+                n_dropped,
+                evidence,
+            )
         )
 
     def _time_left(self, seconds: float) -> float | None:
@@ -295,18 +318,13 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
             return None
         return max(self.time_limit - seconds, SEARCH_SHARE * self.time_limit)
 
-    def restore(self, result: SolveResult, network: BayesianNetwork) -> Self:
-        """Take over what a search found, and the network that was counted."""
-        self.result_, self.structure_, self.network_ = result, result.structure, network
-        self.objective_, self.bound_, self.gap_ = result.objective, result.bound, result.gap
-        self.status_, self.trace_ = str(result.status), result.trace
-        return self
+    def arcs(self) -> Arcs:
+        """Required and forbidden arcs."""
+        return Arcs(self.required_arcs, self.forbidden_arcs, self.tiers)
 
     def build_problem(self, data: EncodedData) -> StructureProblem:
         """What is maximised over which structures."""
-        required, forbidden = Arcs(self.required_arcs, self.forbidden_arcs, self.tiers).resolve(
-            data.names
-        )
+        required, forbidden = self.arcs().resolve(data.names)
         return local_scores(
             data,
             self.__dict__["score"],
@@ -372,3 +390,8 @@ class BayesianNetworkLearner(DensityMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _plain(table: Table) -> LabelledTable:
+    """Rows without a class."""
+    return LabelledTable.of(table, np.zeros(table.n_rows, dtype=np.int64))

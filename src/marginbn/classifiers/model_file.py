@@ -1,17 +1,18 @@
-"""Fitted classifiers as files: JSON, lossless, versioned, and nothing in it is ever executed.
+"""Fitted models as files: JSON, lossless, versioned, and nothing in it is ever executed.
 
 ::
 
     {"format": "marginbn-model", "version": 1, "package": "0.2.0",
      "estimator": "MaxMarginBNClassifier",       one of six names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
-     "classes": {"dtype": "str", "labels": [...]},
+     "classes": {"dtype": "str", "labels": [...]},         null without a class
      "feature_names": [...] or null,             null: fitted on an array without names
      "coding": [{"name": "petal length", "kind": "numeric", "cuts": [2.45, 4.75],
                  "categories": [], "missing_state": false,
                  "values": []}, ...],
      "n_samples": 150, "n_dropped": 0,
      "result": null or {"objective": ..., "bound": ..., "status": "optimal", "trace": [...], ...},
+     "candidates": null or {"kept": 1450, "max_parents": 36},       of a BayesianNetworkLearner
      "validation": null or {"gamma": ..., "max_parents": ..., "best_score": ..., ...},
      "preparation": [...] or null,               null: every column is used as it is
      "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ...},
@@ -19,9 +20,10 @@
      "class_model": null or {...},               trained tables, see marginbn.class_model.file
      "network": {"format": "marginbn-network", ...}}
 
-Variable 0 of the network is the class; its name is the target's. Numbers that JSON does not have
-are written "inf", "-inf" and "nan". A reader trusts nothing: types, sizes and names are checked,
-codings and classes must fit the network, and an error names the file and the place in it.
+Variable 0 of the network is the class, if there is one; its name is the target's. Numbers that
+JSON does not have are written "inf", "-inf" and "nan". A reader trusts nothing: types, sizes and
+names are checked, codings and classes must fit the network, and an error names the file and the
+place in it.
 
 What a file says about optimality is a claim, whoever wrote it (:mod:`marginbn.classifiers.claims`
 checks it). An objective that no structure can have is refused when the file is read.
@@ -58,6 +60,7 @@ from marginbn.classifiers.file_parts import (
     read_preparation,
     write_preparation,
 )
+from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
 from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClassifier
@@ -88,10 +91,11 @@ if TYPE_CHECKING:
 ROUNDING = 1e-9
 """Part of the total weight by which an objective may exceed what it can be."""
 
-_ESTIMATORS: dict[str, type[BaseBNClassifier]] = {
+_ESTIMATORS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         BNClassifier,
+        BayesianNetworkLearner,
         GenerativeBNClassifier,
         MaxMarginBNClassifier,
         MaxMarginBNClassifierCV,
@@ -125,9 +129,7 @@ class _Classes(Shape, frozen=True):
             raise ValueError(f"labels must be of the type {self.dtype}")
 
 
-class CodingShape(Shape, frozen=True):
-    """The coding of a column in a file."""
-
+class _Coding(Shape, frozen=True):
     name: str
     kind: Literal["numeric", "categorical"]
     cuts: tuple[float, ...]
@@ -146,9 +148,7 @@ class CodingShape(Shape, frozen=True):
             raise ValueError("values must be empty or have values of every bin")
 
 
-class ResultShape(Shape, frozen=True):
-    """What a solver returned, in a file."""
-
+class _Result(Shape, frozen=True):
     objective: Number
     bound: Number
     status: Status
@@ -167,6 +167,11 @@ class _Validation(Shape, frozen=True):
     results: dict[str, list[Number]]
 
 
+class _Candidates(Shape, frozen=True):
+    kept: Count
+    max_parents: Count
+
+
 class _Evidence(Shape, frozen=True):
     total_weight: Annotated[float, msgspec.Meta(gt=0)] | None
     data_sha256: Digest | None
@@ -179,12 +184,13 @@ class _Model(Shape, frozen=True):
     package: str
     estimator: str
     params: dict[str, Any]
-    classes: _Classes
+    classes: _Classes | None
     feature_names: list[str] | None
-    coding: tuple[CodingShape, ...]
+    coding: tuple[_Coding, ...]
     n_samples: Count
     n_dropped: Count
-    result: ResultShape | None
+    result: _Result | None
+    candidates: _Candidates | None
     validation: _Validation | None
     evidence: _Evidence
     class_model: ModelShape | None
@@ -194,53 +200,60 @@ class _Model(Shape, frozen=True):
 
 
 def save_model(
-    classifier: BaseBNClassifier,
+    model: BaseBNClassifier | BayesianNetworkLearner,
     path: PathLike,
     *,
     held_out: Mapping[str, float | None] | None = None,
 ) -> None:
-    """Write a fitted classifier; an existing file is replaced only when all is written.
+    """Write a fitted classifier or :class:`BayesianNetworkLearner`.
 
-    The file tells when and with which versions it was made and has a fingerprint of the data;
-    measures on rows ``held_out`` may be added (``provenance_`` after loading). The environment
-    variable SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
+    An existing file is replaced only when all is written. The file tells when and with which
+    versions it was made and, for a classifier, has a fingerprint of the data; measures on rows
+    ``held_out`` may be added (``provenance_`` after loading). The environment variable
+    SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
 
     Parameters that are no plain values (a ``RandomState``, a splitter as ``cv``) are left out with
     a warning and have their default after loading; predictions do not need them. ``search`` and
     ``certificate`` are left out silently. There is an example in :func:`load_model`.
     """
-    name = type(classifier).__name__
-    if _ESTIMATORS.get(name) is not type(classifier):
-        raise InputError(f"classifier must be one of {sorted(_ESTIMATORS)}, got {name}")
-    check_is_fitted(classifier)
-    names = getattr(classifier, "feature_names_in_", None)
-    result, model = classifier.result_, classifier.class_model_
-    if result is not None and isinstance(classifier, BNClassifier):
+    name, is_learner = type(model).__name__, isinstance(model, BayesianNetworkLearner)
+    if _ESTIMATORS.get(name) is not type(model):
+        raise InputError(f"model must be one of {sorted(_ESTIMATORS)}, got {name}")
+    if is_learner and held_out is not None:
+        raise InputError("held_out measures belong to classifiers; a network has none")
+    check_is_fitted(model)
+    names = getattr(model, "feature_names_in_", None)
+    result = model.result_
+    if result is not None and isinstance(model, BNClassifier):
         last = TracePoint(result.work, result.objective, result.bound, result.scale)
         result = replace(result, seconds=result.work, trace=(last,))  # the same on every machine
+    trained = None if is_learner else model.class_model_
     record = {
         "format": "marginbn-model",
         "version": 1,
         "package": __version__,
         "estimator": name,
-        "params": plain_parameters(classifier),
-        "classes": _write_classes(classifier.classes_),
+        "params": _plain_parameters(model),
+        "classes": None if is_learner else _write_classes(model.classes_),
         "feature_names": None if names is None else [str(n) for n in names],
-        "coding": [vars(coding) for coding in classifier.coding_.columns],
-        "n_samples": classifier.n_samples_,
-        "n_dropped": classifier.n_dropped_,
-        "result": None if result is None else write_result(result),
-        "validation": _write_validation(classifier),
-        "evidence": _write_evidence(classifier.evidence_),
-        "class_model": None if model is None else write_class_model(model),
-        "network": network_to_dict(classifier.network_),
-        "preparation": write_preparation(classifier.preparation_),
-        "about": msgspec.structs.asdict(provenance_of(classifier, held_out)),
+        "coding": [vars(coding) for coding in model.coding_.columns],
+        "n_samples": model.n_samples_,
+        "n_dropped": model.n_dropped_,
+        "result": None if result is None else _write_result(result),
+        "candidates": {"kept": model.n_candidates_, "max_parents": model.max_parents_}
+        if is_learner
+        else None,
+        "validation": _write_validation(model),
+        "evidence": {name: getattr(model.evidence_, name) for name in _Evidence.__struct_fields__},
+        "class_model": None if trained is None else write_class_model(trained),
+        "network": network_to_dict(model.network_),
+        "preparation": write_preparation(model.preparation_),
+        "about": msgspec.structs.asdict(provenance_of(model, held_out)),
     }
-    write_json(path, record)
+    _write_json(path, record)
 
 
-def write_json(path: PathLike, record: object) -> None:
+def _write_json(path: PathLike, record: object) -> None:
     """Write JSON, all or nothing."""
     try:
         content = f"{json.dumps(record, allow_nan=False, ensure_ascii=False)}\n".encode()
@@ -249,60 +262,76 @@ def write_json(path: PathLike, record: object) -> None:
     write_atomic(path, content)
 
 
-def load_model(path: PathLike) -> BaseBNClassifier:
-    """Read a classifier; a :class:`FormatError` says where the file is not as it should be."""
-    return read_model(read_bytes(path), path)
+def load_model(path: PathLike) -> Any:
+    """Read what :func:`save_model` wrote; it predicts the same to the last bit.
 
+    Raises
+    ------
+    FormatError
+        If anything in the file is not as the format demands.
+    InputError
+        If the file cannot be read at all.
 
-def read_model(content: bytes, path: PathLike) -> BaseBNClassifier:
-    """The classifier in the bytes of a file."""
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marginbn import NaiveBayesClassifier, load_model, save_model
+    >>> clf = NaiveBayesClassifier().fit([["red"], ["red"], ["blue"]], ["a", "a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.json")
+    ...     save_model(clf, path)
+    ...     load_model(path).predict([["blue"]]).tolist()
+    ['b']
+    """
+    content = read_bytes(path)
     with naming_file(path):
         shape = decode(content, _Model)
         if shape.estimator not in _ESTIMATORS:
             raise MisfitError(f"$.estimator: must be one of {', '.join(_ESTIMATORS)}")
-        classifier: BaseBNClassifier
-        classifier = read_estimator(_ESTIMATORS[shape.estimator], shape.params)
+        model = _read_estimator(_ESTIMATORS[shape.estimator], shape.params)
         network = build_network(shape.network, "$.network")
-        coding = read_codings(shape.coding, network.variables[1:])
+        has_class = isinstance(model, BaseBNClassifier)
+        coding = _read_codings(shape.coding, network.variables[has_class:])
         preparation = read_preparation(shape.preparation, coding)
+        if (shape.classes is None) is has_class or (shape.candidates is None) is not has_class:
+            words = "classes and no candidates" if has_class else "candidates and no classes"
+            raise MisfitError(f"$: must have {words} for {shape.estimator}")
+        classes = np.empty(0) if shape.classes is None else _read_classes(shape.classes, network)
         fitted = Fitted(
-            _read_classes(shape.classes, network),
+            classes,
             coding,
             preparation,
             network.structure,
             network,
-            None if shape.result is None else read_result(shape.result, network.structure),
+            None if shape.result is None else _read_result(shape.result, network.structure),
             shape.n_samples,
             shape.n_dropped,
             Evidence("file", **msgspec.structs.asdict(shape.evidence)),
             shape.about.data_sha256,
-            _read_model(classifier, shape, coding),
+            _read_tables(model, shape, coding),
             None,
-            _read_choice(classifier, shape.validation),
+            _read_choice(model, shape.validation),
             shape.about,
         )
-        set_names(classifier, preparation, shape.feature_names)
-        classifier.restore(fitted)
-        _check_result(classifier)
-    return classifier
+        _set_names(model, preparation, shape.feature_names)
+        model.restore(fitted)
+        if shape.candidates is not None:
+            model.n_candidates_ = shape.candidates.kept
+            model.max_parents_ = shape.candidates.max_parents
+        _check_result(model)
+    return model
 
 
-def _read_model(
-    classifier: BaseBNClassifier, shape: _Model, coding: TableCoding
-) -> ClassModel | None:
-    """Trained tables, where the classifier has any."""
-    n_classes = len(shape.classes.labels)
-    is_trained = classifier.parameters == "trained" and n_classes > 1
+def _read_tables(model: Any, shape: _Model, coding: TableCoding) -> ClassModel | None:
+    """Trained tables, where the model is a classifier that has any."""
+    n_classes = 0 if shape.classes is None else len(shape.classes.labels)
+    is_trained = n_classes > 1 and model.parameters == "trained"
     if is_trained is (shape.class_model is None):
         words = "is missing" if is_trained else "must be null"
-        raise MisfitError(f"$.class_model: {words} for this classifier")
+        raise MisfitError(f"$.class_model: {words} for this model")
     if shape.class_model is None:
         return None
     return read_class_model(shape.class_model, coding, n_classes)
-
-
-def _write_evidence(evidence: Evidence) -> dict[str, object]:
-    return {name: getattr(evidence, name) for name in _Evidence.__struct_fields__}
 
 
 def _check_result(classifier: BaseBNClassifier) -> None:
@@ -314,7 +343,8 @@ def _check_result(classifier: BaseBNClassifier) -> None:
     result, weight = classifier.result_, classifier.evidence_.total_weight
     nothing_to_search = isinstance(classifier, NaiveBayesClassifier)
     if result is None:
-        if not nothing_to_search and len(classifier.classes_) > 1:
+        is_single = isinstance(classifier, BaseBNClassifier) and len(classifier.classes_) == 1
+        if not nothing_to_search and not is_single:
             raise MisfitError(f"$.result: must not be null for {type(classifier).__name__}")
         return
     if nothing_to_search:
@@ -354,7 +384,7 @@ def _read_classes(shape: _Classes, network: BayesianNetwork) -> NDArray[Any]:
     return classes
 
 
-def read_codings(shapes: Sequence[CodingShape], variables: Sequence[Variable]) -> TableCoding:
+def _read_codings(shapes: Sequence[_Coding], variables: Sequence[Variable]) -> TableCoding:
     """Codings of all columns, which must fit the variables of the network."""
     check_length(shapes, len(variables), "$.coding")
     codings = []
@@ -376,7 +406,7 @@ def _encode_number(value: float) -> float | str:
     return number if math.isfinite(number) else str(number)
 
 
-def write_result(result: SolveResult) -> dict[str, object]:
+def _write_result(result: SolveResult) -> dict[str, object]:
     """What the solver returned, without the structure, which the network has."""
     return {
         "objective": _encode_number(result.objective),
@@ -393,7 +423,7 @@ def write_result(result: SolveResult) -> dict[str, object]:
     }
 
 
-def read_result(shape: ResultShape, structure: Structure) -> SolveResult:
+def _read_result(shape: _Result, structure: Structure) -> SolveResult:
     """What the solver returned."""
     check_length(shape.selection, structure.n_variables, "$.result.selection")
     objective, bound = float(shape.objective), float(shape.bound)
@@ -458,7 +488,7 @@ def _read_results(results: dict[str, list[Number]], place: str) -> dict[str, NDA
     return columns
 
 
-def plain_parameters(classifier: Any) -> dict[str, object]:
+def _plain_parameters(classifier: Any) -> dict[str, object]:
     """Constructor parameters that JSON can carry; a warning names the others."""
     params: dict[str, object] = {}
     for name, value in classifier.get_params(deep=False).items():
@@ -475,7 +505,7 @@ def plain_parameters(classifier: Any) -> dict[str, object]:
     return params
 
 
-def read_estimator(cls: Any, params: dict[str, Any]) -> Any:
+def _read_estimator(cls: Any, params: dict[str, Any]) -> Any:
     """An unfitted estimator; constructors only store, and the stored values are checked."""
     unknown = sorted(params.keys() - (cls().get_params(deep=False).keys() - _LEFT_OUT))
     if unknown:
@@ -489,7 +519,7 @@ def read_estimator(cls: Any, params: dict[str, Any]) -> Any:
     return estimator
 
 
-def set_names(estimator: Any, preparation: Preparation, names: list[str] | None) -> None:
+def _set_names(estimator: Any, preparation: Preparation, names: list[str] | None) -> None:
     """Set what the columns were called; None for a table without names."""
     expected = [plan.name for plan in preparation.columns]
     if names is None:

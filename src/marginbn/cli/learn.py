@@ -38,7 +38,7 @@ class PlainTableOptions:
     ] = options.Missing.DROP
     bins: Annotated[
         int,
-        options.data_option(metavar="N", min=1, help="Bins of numeric columns, cut at quantiles."),
+        options.data_option(metavar="N", min=2, help="Bins of numeric columns, cut at quantiles."),
     ] = 4
 
     @property
@@ -59,7 +59,7 @@ class NetworkOptions:
         options.model_option(
             metavar="K",
             min=0,
-            help="Most parents of a variable. [default: any number that can pay]",
+            help="Most parents of a variable. [default: any number, or the largest that fits]",
         ),
     ] = None
     equivalent_sample_size: Annotated[
@@ -108,7 +108,7 @@ def learn(
     The search covers all acyclic graphs and proves a bound on their score. Use `marginbn fit` to
     predict a column.
     """
-    from marginbn.classifiers.learner_file import save_model
+    from marginbn.classifiers.model_file import save_model
     from marginbn.cli.data import load_features, long_stream
     from marginbn.export.formats import find_format, save_network
     from marginbn.report.learned import describe, summarise

@@ -1,4 +1,4 @@
-"""Commands on a saved classifier: ``show``, ``report`` (one HTML page), ``export``."""
+"""Commands on a saved model: ``show``, ``report`` (one HTML page), ``export``."""
 
 from __future__ import annotations
 
@@ -37,17 +37,32 @@ ProofOption = Annotated[
 ]
 
 
-def load_checked(model: Path, certificate: Path | None) -> BaseBNClassifier:
-    """The classifier of a file, verified if there is a certificate; refused if that fails."""
+def load_any(model: Path, certificate: Path | None = None) -> Any:
+    """The classifier, the learner or, of a .bif file, the network; a classifier or learner is
+    verified if there is a certificate, and refused if that fails.
+    """
     from marginbn.classifiers.claims import verify_model
     from marginbn.classifiers.model_file import load_model
+    from marginbn.export.formats import load_network
 
-    classifier = load_model(model)
+    if model.suffix.lower() == ".bif":
+        return load_network(model)
+    found = load_model(model)
     if certificate is not None:
-        verdict = verify_model(classifier, certificate)
+        verdict = verify_model(found, certificate)
         if not verdict:
             raise InputError(f"{certificate} does not prove what {model} claims: {verdict.reason}")
-    return classifier
+    return found
+
+
+def load_checked(model: Path, certificate: Path | None) -> BaseBNClassifier:
+    """The same for commands that need a class to predict."""
+    from marginbn.classifiers import BaseBNClassifier
+
+    found = load_any(model, certificate)
+    if not isinstance(found, BaseBNClassifier):
+        raise InputError(f"{model} holds a network without a class; use show, ask or export")
+    return found
 
 
 def show(
@@ -58,19 +73,20 @@ def show(
     certificate: ProofOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Summarise a saved classifier: verdict, numbers, structure."""
+    """Summarise a saved model or .bif network: verdict and structure."""
     from marginbn.export.native import network_to_dict
-    from marginbn.report.summary import describe, describe_tables, is_proved, summarise
+    from marginbn.report.learned import describe, summarise
+    from marginbn.report.summary import describe_tables, is_proved
 
-    classifier = load_checked(model, certificate)
+    found = load_any(model, certificate)
+    network = getattr(found, "network_", found)
     if json:
-        network = {"network": network_to_dict(classifier.network_)} if tables else {}
-        print_json(summarise(classifier) | network)
+        print_json(summarise(found) | ({"network": network_to_dict(network)} if tables else {}))
         return
-    text = describe(classifier, (), text_width())
-    print_verdict(text, proved=is_proved(classifier))
+    proved = found is not network and is_proved(found)
+    print_verdict(describe(found, (), text_width()), proved=proved)
     if tables:
-        print_text(f"\n{describe_tables(classifier.network_, text_width())}")
+        print_text(f"\n{describe_tables(network, text_width())}")
 
 
 def report(
@@ -120,17 +136,21 @@ def report(
     encoding: options.EncodingOption = "utf-8",
     quiet: options.QuietOption = False,
 ) -> None:
-    """Write a saved classifier as one HTML page that works from disk.
+    """Write a saved model as one HTML page that works from disk.
 
     The page shows how good classifier and search are, what decides, the network, the effect of each
     feature, measures, data and tables. You can type or click a case and see all posteriors with the
-    reasons. Ctrl-C during a measurement writes the page without it.
+    reasons. Ctrl-C during a measurement writes the page without it. The page of a network from
+    `marginbn learn` has verdict, network and tables.
     """
+    from marginbn.classifiers.learner import BayesianNetworkLearner
     from marginbn.report.page import write_report
 
     check_options(data, test, folds, fold_time)
     try_outputs(output=output)
-    classifier = load_checked(model, certificate)
+    classifier = load_any(model, certificate)
+    if isinstance(classifier, BayesianNetworkLearner) and data is not None:
+        raise typer.BadParameter("is for classifiers only", param_hint="--data")
     rows, test_rows = load_rows(classifier, data, test, target, encoding)
     if rows is not None and test_rows is None and folds:
         note(f"Cross-validation in {folds} folds; Ctrl-C leaves it out.", quiet)
@@ -238,11 +258,10 @@ def export(
     ] = None,
 ) -> None:
     """Write a saved network, or its classifier as SQL or ONNX."""
-    from marginbn.classifiers.model_file import load_model
     from marginbn.export.formats import find_format
 
     if to is not None:
-        _deploy(load_model(model), to, output, table, keep or None)
+        _deploy(load_checked(model, None), to, output, table, keep or None)
         return
     try:
         chosen = find_format(output or "", format)
@@ -252,7 +271,8 @@ def export(
             param_hint="--format",
         ) from None
     try_outputs(output=output)
-    network = load_model(model).network_
+    found = load_any(model)
+    network = getattr(found, "network_", found)
     if output is None:
         data_stream().write(chosen.to_text(network))
     else:

@@ -58,7 +58,7 @@ TableArgument = Annotated[
     ),
 ]
 ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="File written by `marginbn fit --output`.")
+    Path, typer.Argument(metavar="MODEL", help="File written by `marginbn fit` or `learn`.")
 ]
 KindOption = Annotated[
     list[str] | None,
@@ -260,7 +260,9 @@ class SolverOptions:
     ] = None
     time_limit: Annotated[
         float | None,
-        search_option(metavar="S", help="Seconds for the search; 0 for no limit. [default: 50]"),
+        search_option(
+            metavar="S", help="Seconds for scores and search; 0 for no limit. [default: 50]"
+        ),
     ] = None
     gap: GapOption = None
     jobs: Annotated[

@@ -132,7 +132,7 @@ def score(
         options.model_option(
             metavar="K",
             min=0,
-            help="Most parents of a variable. [default: any number that can pay]",
+            help="Most parents of a variable. [default: any number, or the largest that fits]",
         ),
     ] = None,
     equivalent_sample_size: Annotated[
@@ -141,20 +141,19 @@ def score(
     ] = 1.0,
     bins: Annotated[
         int,
-        options.data_option(metavar="N", min=1, help="Bins of numeric columns, without --target."),
+        options.data_option(metavar="N", min=2, help="Bins of numeric columns, without --target."),
     ] = 4,
     jobs: JobsOption = None,
     quiet: options.QuietOption = False,
 ) -> None:
     """Write the local scores of all parent sets that can matter.
 
-    Without --target all columns are alike, and numbers are cut at quantiles. With --target the
-    variables are those of a classifier: numbers are cut against the class, which comes first, and
-    features have no parents or the class among them. `marginbn problem solve` and GOBNILP read the
-    file.
+    Without --target the variables are those of `marginbn learn`. With --target they are those of a
+    classifier: numbers are cut against the class, which comes first, and features have no parents
+    or the class among them. `marginbn problem solve` and GOBNILP read the file.
     """
-    from marginbn.cli.data import encode_rows, load_features, load_rows
-    from marginbn.data.encode import encode_plain
+    from marginbn.classifiers.learner import BayesianNetworkLearner
+    from marginbn.cli.data import encode_rows, feature_kinds, load_features, load_rows
     from marginbn.data.preparation import TableSettings
     from marginbn.export.jkl import save_scores
     from marginbn.scoring.local_scores import ScoringListener, local_scores
@@ -163,7 +162,8 @@ def score(
     if table.target is not None:
         data = encode_rows(load_rows(table), TableSettings(missing="drop"))
     else:
-        data = encode_plain(load_features(table), bins)
+        learner = BayesianNetworkLearner(n_bins=bins, column_kinds=feature_kinds(table))
+        data = learner.encode_table(load_features(table))
     problem = local_scores(
         data,
         score.value,
@@ -174,10 +174,9 @@ def score(
         progress=None if quiet else ScoringListener(),
     )
     save_scores(problem, output)
-    note(
-        f"Wrote {problem.candidates.n_candidates} parent sets of {data.n_variables} variables.",
-        quiet,
-    )
+    kept, rule = problem.candidates.n_candidates, problem.candidates.rule
+    limit = f" with at most {rule.max_parents} parents" if rule else ""
+    note(f"Wrote {kept} parent sets of {data.n_variables} variables{limit}.", quiet)
 
 
 @dataclass(frozen=True)

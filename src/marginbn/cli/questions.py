@@ -1,4 +1,4 @@
-"""Questions to a saved classifier: ``explain`` (why is this row predicted so?) and ``ask``."""
+"""Questions to a saved model: ``explain`` (why is this row predicted so?) and ``ask``."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbn.cli import options
-from marginbn.cli.model import load_checked
+from marginbn.cli.model import load_any, load_checked
 from marginbn.cli.running import print_json, print_text
 from marginbn.exceptions import InputError
 from marginbn.network.wording import align, assignment, counted, percent
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from marginbn.classifiers import BaseBNClassifier
+    from marginbn.data.encode import Coding
+    from marginbn.data.preparation import ColumnPlan
     from marginbn.network.explain import Explanation
+    from marginbn.network.network import BayesianNetwork
 
 SHOWN_ROWS = 5
 SHOWN_STATES = 12
@@ -130,7 +135,10 @@ def ask(
     ] = None,
     show: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Variable to ask for (repeatable). [default: the class]"),
+        typer.Option(
+            metavar="NAME",
+            help="Variable to ask for (repeatable). [default: the class, or all without a class]",
+        ),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Ask for every variable that is not known.")
@@ -140,21 +148,48 @@ def ask(
     """Print the probabilities of a variable given others.
 
     Example: marginbn ask model.json Age=53 Sex=male --show Survived. All other variables are summed
-    out.
+    out. MODEL may also be a network in a .bif file.
     """
-    classifier = load_checked(model, None)
-    network = classifier.network_
-    known = _read_evidence(classifier, evidence or [])
+    subject = Subject.load(model)
+    network = subject.network
+    known = _read_evidence(subject, evidence or [])
     asked = [network.variable_index(_checked_name(name, network.names)) for name in show or ()]
-    if everything:
+    if everything or (not asked and subject.classifier is None):
         asked += [i for i in range(network.n_variables) if i not in known]
     asked = list(dict.fromkeys(asked)) or [0]
-    after, before = _answers(classifier, known, asked), _answers(classifier, {}, asked)
+    after, before = _answers(subject, known, asked), _answers(subject, {}, asked)
     if json:
         states = {network.names[i]: network.variables[i].states[code] for i, code in known.items()}
         print_json({"evidence": states, "posterior": after, "prior": before})
         return
-    print_text("\n".join(_describe_answers(classifier, known, after, before)))
+    print_text("\n".join(_describe_answers(network, known, after, before)))
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A network that is asked. ``codings`` say which state a value of the table has, None where
+    values are states; ``plans`` are those of the table's columns. A classifier has its own answer
+    about the class.
+    """
+
+    network: BayesianNetwork
+    codings: tuple[Coding | None, ...]
+    plans: tuple[ColumnPlan, ...]
+    classifier: BaseBNClassifier | None
+
+    @classmethod
+    def load(cls, path: Path) -> Subject:
+        """The network of a file."""
+        from marginbn.classifiers import BaseBNClassifier
+        from marginbn.network.network import BayesianNetwork
+
+        found = load_any(path)
+        if isinstance(found, BayesianNetwork):
+            return cls(found, (None,) * found.n_variables, (), None)
+        codings, plans = found.coding_.columns, found.preparation_.columns
+        if isinstance(found, BaseBNClassifier):
+            return cls(found.network_, (None, *codings), plans, found)
+        return cls(found.network_, codings, plans, None)
 
 
 def _checked_name(name: str, names: Sequence[str]) -> str:
@@ -166,24 +201,23 @@ def _checked_name(name: str, names: Sequence[str]) -> str:
     return name
 
 
-def _read_evidence(classifier: BaseBNClassifier, texts: Sequence[str]) -> dict[int, int]:
+def _read_evidence(subject: Subject, texts: Sequence[str]) -> dict[int, int]:
     """State by variable of texts like ``Age=53``."""
     known: dict[int, int] = {}
-    for name, value in _assignments(classifier, texts):
-        i = classifier.network_.variable_index(name)
+    for name, value in _assignments(subject, texts):
+        i = subject.network.variable_index(name)
         if i in known:
             raise InputError(f"{name!r} is said twice; say it once")
-        known[i] = state_of_text(classifier, i, value)
+        known[i] = state_of_text(subject, i, value)
     return known
 
 
-def _assignments(classifier: BaseBNClassifier, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _assignments(subject: Subject, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Names of variables and values; a date is taken apart as its column was."""
     from marginbn.data.dates import is_date_kind, part_names, parts_of_date
 
-    names = classifier.network_.names
-    plans = [p for p in classifier.preparation_.columns if not p.left_out]
-    dates = {p.name: p.kind for p in plans if is_date_kind(p.kind)}
+    names = subject.network.names
+    dates = {p.name: p.kind for p in subject.plans if is_date_kind(p.kind) and not p.left_out}
     for text in texts:
         name, value = _split(text, (*names, *dates))
         if name in dates and name not in names:
@@ -203,7 +237,7 @@ def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
     return _checked_name(name, names), value.strip()
 
 
-def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
+def state_of_text(subject: Subject, i: int, text: str) -> int:
     """Code of the state that a value has, or whose label the text is."""
     import pyarrow as pa
 
@@ -212,13 +246,12 @@ def state_of_text(classifier: BaseBNClassifier, i: int, text: str) -> int:
     from marginbn.data.new_rows import reading_of
     from marginbn.data.preparation import ColumnPlan
 
-    variable = classifier.network_.variables[i]
+    variable, coding = subject.network.variables[i], subject.codings[i]
     if text in variable.states:
         return variable.states.index(text)
     code = -1
-    if i > 0:
-        coding = classifier.coding_.columns[i - 1]
-        plans = {p.name: p for p in classifier.preparation_.columns if not is_date_kind(p.kind)}
+    if coding is not None:
+        plans = {p.name: p for p in subject.plans if not is_date_kind(p.kind)}
         plan = plans.get(coding.name) or ColumnPlan(coding.name, coding.kind)  # part of a date
         if plan.kind == "numeric" and text not in MISSING_TEXTS:
             _check_number(variable.name, text)
@@ -249,21 +282,21 @@ def _refuse_value(name: str, text: str, states: Sequence[str]) -> None:
 
 
 def _answers(
-    classifier: BaseBNClassifier, known: dict[int, int], asked: Sequence[int]
+    subject: Subject, known: dict[int, int], asked: Sequence[int]
 ) -> dict[str, dict[str, float]]:
     """Probability by state and variable; for the class as ``predict --proba`` says it."""
     import numpy as np
 
     from marginbn.classifiers.base import log_posteriors
 
-    network = classifier.network_
+    network, classifier = subject.network, subject.classifier
     found: dict[str, Any] = {}
-    if any(i > 0 or i in known for i in asked):
+    if classifier is None or any(i > 0 or i in known for i in asked):
         states: dict[str | int, str] = {
             network.names[i]: network.variables[i].states[c] for i, c in known.items()
         }
         found = network.marginals(states)
-    if 0 not in known:
+    if classifier is not None and 0 not in known:
         codes = np.full((1, network.n_variables), -1, dtype=np.int32)
         codes[0, list(known)] = list(known.values())
         joint = classifier.log_joint_of_codes(codes)
@@ -273,13 +306,13 @@ def _answers(
 
 
 def _describe_answers(
-    classifier: BaseBNClassifier,
+    network: BayesianNetwork,
     known: dict[int, int],
     after: dict[str, dict[str, float]],
     before: dict[str, dict[str, float]],
 ) -> Iterator[str]:
     """What is known, then a small table per variable."""
-    variables = classifier.network_.variables
+    variables = network.variables
     given = [assignment(variables[i].name, variables[i].states[c]) for i, c in known.items()]
     yield f"Given {', '.join(given)}" if given else "Nothing is given"
     for name, posterior in after.items():

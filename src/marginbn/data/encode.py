@@ -398,29 +398,6 @@ def kept_values(
     return tuple(kept)
 
 
-def encode_plain(table: Table, n_bins: int = N_BINS) -> EncodedData:
-    """All columns alike, without a class: numbers cut at quantiles, categories as they are.
-
-    Examples
-    --------
-    >>> from marginbn import as_table
-    >>> table = as_table([[0.5, "a"], [1.5, "b"], [2.5, "a"], [9.5, "b"]])
-    >>> data = encode_plain(table, 2)
-    >>> data.codes.tolist(), data.variables[0].states
-    ([[0, 0], [0, 1], [1, 0], [1, 1]], ('<= 2', '> 2'))
-    """
-    if not table.complete.all():
-        lacking = [column.name for column in table.columns if column.missing.any()]
-        raise InputError(
-            f"the columns {lacking} have missing values; fill them in, or leave out these rows or "
-            "columns"
-        )
-    weights = np.ones(table.n_rows)
-    coding = learn_plain_codings(table, weights, n_bins, "error")
-    variables = tuple(column.variable for column in coding.columns)
-    return EncodedData(coding.encode(table), weights, variables)
-
-
 def quantile_coding(
     name: str, values: FloatArray, weights: FloatArray, n_bins: int, with_state: bool
 ) -> Coding:

@@ -466,5 +466,5 @@ def _variable(variable: Any, names: Sequence[str], name: str) -> int:
         return int(variable)
     raise InputError(
         f"{name} names the variable {variable!r}; known are {list(names)} "
-        f"and the indices 0 (the class) to {len(names) - 1}"
+        f"and the indices 0 to {len(names) - 1}"
     )

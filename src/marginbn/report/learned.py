@@ -11,21 +11,25 @@ from typing import Any
 
 from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.network import wording
+from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent, seconds
 from marginbn.report import summary
 from marginbn.report.summary import AccuracyLine, describe_tables, parents_by_name
+from marginbn.solvers.result import PROOF_TOLERANCE
 
 
 def summarise(model: Any, accuracies: Sequence[AccuracyLine] = ()) -> dict[str, Any]:
-    """All that is known about a fitted classifier or learner as JSON values."""
+    """All that is known about a network, a fitted classifier or a learner as JSON values."""
+    if isinstance(model, BayesianNetwork):
+        return summarise_network(model)
     if isinstance(model, BayesianNetworkLearner):
         return summarise_learner(model)
     return summary.summarise(model, accuracies)
 
 
 def describe(model: Any, accuracies: Sequence[AccuracyLine] = (), width: int = 80) -> str:
-    """A fitted classifier or learner in words: verdict, numbers, structure.
+    """A network, a fitted classifier or a learner in words: verdict, numbers, structure.
 
     Examples
     --------
@@ -34,15 +38,38 @@ def describe(model: Any, accuracies: Sequence[AccuracyLine] = (), width: int = 8
     >>> print(describe(BayesianNetworkLearner().fit(X)).splitlines()[0])
     No allowed network has a better BIC score: proved.
     """
+    if isinstance(model, BayesianNetwork):
+        size = "\n".join(textwrap.wrap(f"A network of {size_of(model)}.", width))
+        return "\n".join([size, "", *_structure_lines(model, width)])
     if isinstance(model, BayesianNetworkLearner):
         return describe_learner(model, width)
     return summary.describe(model, accuracies, width)
 
 
+def summarise_network(network: BayesianNetwork) -> dict[str, Any]:
+    """Structure and size of a network, as plain values."""
+    graph = network.cpdag()
+    return {
+        "parameters": network.n_parameters,
+        "parents": parents_by_name(network),
+        "compelled_arcs": [list(arc) for arc in graph.directed],
+        "reversible_arcs": [list(arc) for arc in graph.undirected],
+    }
+
+
+def size_of(network: BayesianNetwork) -> str:
+    """Numbers of variables, arcs and parameters."""
+    arcs = counted(len(network.structure.arcs), "arc")
+    return (
+        f"{counted(network.n_variables, 'variable')}, {arcs} "
+        f"({len(network.cpdag().undirected)} reversible), "
+        f"{counted(network.n_parameters, 'parameter')}"
+    )
+
+
 def summarise_learner(learner: BayesianNetworkLearner) -> dict[str, Any]:
     """Everything about a fit, as plain values."""
-    network, result = learner.network_, learner.result_
-    graph = network.cpdag()
+    result = learner.result_
     return {
         "estimator": type(learner).__name__,
         "verdict": verdict_of(learner),
@@ -52,6 +79,7 @@ def summarise_learner(learner: BayesianNetworkLearner) -> dict[str, Any]:
         "gap": result.gap,
         "status": str(result.status),
         "optimal": result.is_optimal,
+        "proved": summary.is_proved(learner),
         "seconds": result.seconds,
         "solver": result.solver,
         "nodes": result.nodes,
@@ -60,10 +88,7 @@ def summarise_learner(learner: BayesianNetworkLearner) -> dict[str, Any]:
         "columns_left_out": learner.preparation_.left_out,
         "candidates": learner.n_candidates_,
         "max_parents": learner.max_parents_,
-        "parameters": network.n_parameters,
-        "parents": parents_by_name(network),
-        "compelled_arcs": [list(arc) for arc in graph.directed],
-        "reversible_arcs": [list(arc) for arc in graph.undirected],
+        **summarise_network(learner.network_),
     }
 
 
@@ -74,18 +99,21 @@ def verdict_of(learner: BayesianNetworkLearner) -> str:
     if learner.max_parents_ < learner.network_.n_variables - 1:
         parents = counted(learner.max_parents_, "parent")
         allowed += f" with at most {parents} per variable"
-    if result.is_optimal:
-        return f"No {allowed} has a better {name} score: proved."
-    ending = str(result.status).replace("_", " ")
+    checked = learner.evidence_.verdict
+    words = {"search": "proved", "file": "claimed by the file, not checked"}
+    word = words.get(learner.evidence_.source, "verified")
+    if result.is_optimal if checked is None else checked.gap <= PROOF_TOLERANCE:
+        return f"No {allowed} has a better {name} score: {word}."
+    gap, ending = (checked or result).gap, str(result.status).replace("_", " ")
     return (
-        f"The best network found; no {allowed} has a {name} score more than "
-        f"{percent(result.gap)} better ({ending})."
+        f"The best network found; no {allowed} has a {name} score more than {percent(gap)} better "
+        f"({ending}): {word}."
     )
 
 
 def facts_of(learner: BayesianNetworkLearner) -> list[tuple[str, str]]:
     """The numbers of a fit, as pairs of words."""
-    network, result = learner.network_, learner.result_
+    result = learner.result_
     rows = counted(learner.n_samples_, "row")
     if learner.n_dropped_:
         rows += f" ({learner.n_dropped_} left out: missing values)"
@@ -94,13 +122,7 @@ def facts_of(learner: BayesianNetworkLearner) -> list[tuple[str, str]]:
         ("bound", f"{result.bound:.6f}, gap {percent(result.gap if result.gap > 1e-9 else 0.0)}"),
         ("search", f"{result.solver}, {seconds(result.seconds)}, {counted(result.nodes, 'node')}"),
         ("learned from", f"{rows}, {counted(learner.n_candidates_, 'parent set')} after pruning"),
-        (
-            "network",
-            f"{counted(network.n_variables, 'variable')}, "
-            f"{counted(len(network.structure.arcs), 'arc')} "
-            f"({len(network.cpdag().undirected)} reversible), "
-            f"{counted(network.n_parameters, 'parameter')}",
-        ),
+        ("network", size_of(learner.network_)),
     ]
     binned = [c.name for c in learner.coding_.columns if c.kind == "numeric"]
     if binned:
@@ -111,20 +133,19 @@ def facts_of(learner: BayesianNetworkLearner) -> list[tuple[str, str]]:
 
 def describe_learner(learner: BayesianNetworkLearner, width: int = 80) -> str:
     """Verdict, numbers and structure as text."""
-    facts = facts_of(learner)
-    wide = max(len(name) for name, _ in facts)
-    lines = [verdict_of(learner), ""]
-    lines += [f"{name:<{wide}}  {text}" for name, text in facts]
-    lines += ["", *_structure_lines(learner, width)]
+    lines = [*textwrap.wrap(verdict_of(learner), width), ""]
+    for name, text in facts_of(learner):
+        lines += wording.hanging(f"{name:<14}", text, width)
+    lines += ["", *_structure_lines(learner.network_, width)]
     return "\n".join(lines)
 
 
-def _structure_lines(learner: BayesianNetworkLearner, width: int) -> list[str]:
+def _structure_lines(network: BayesianNetwork, width: int) -> list[str]:
     """Lines such as ``wet grass <- rain, sprinkler -- season``: compelled arcs, then reversible
     ones. Variables without any arc come last.
     """
-    network, names = learner.network_, learner.network_.names
-    structure, graph = network.structure, network.structure.cpdag()
+    names, structure = network.names, network.structure
+    graph = structure.cpdag()
     joined = {v for arc in structure.arcs for v in arc}
     undirected = {v for pair in graph.undirected for v in pair}
     lines: list[str] = []
@@ -185,6 +206,6 @@ def learned_page(learner: BayesianNetworkLearner, title: str = "Bayesian network
         verdict=escape(verdict_of(learner)),
         facts=facts,
         figure=draw_figure(network.structure, network.variables, caption, has_class=False),
-        structure=escape("\n".join(_structure_lines(learner, 100))),
+        structure=escape("\n".join(_structure_lines(network, 100))),
         tables=escape(describe_tables(network, 100)),
     )
