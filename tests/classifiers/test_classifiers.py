@@ -52,6 +52,8 @@ def test_scikit_learn_checks(estimator, check):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*determine each other")  # tables of scikit-learn are so
+@pytest.mark.filterwarnings("ignore:.*are repetitions of others")
 @parametrize_with_checks([SMALL_GRID])
 def test_scikit_learn_checks_with_validation(estimator, check):
     """With what is chosen by validation inside ``fit``."""
