@@ -11,6 +11,7 @@ python -m benchmarks run time-limits
 python -m benchmarks run memory-limits
 python -m benchmarks run long-tables
 python -m benchmarks run cluster --data FOLDER
+python -m benchmarks run default --data FOLDER
 python -m benchmarks run recovery
 python -m benchmarks growth benchmarks/results/growth.jsonl growth.png
 """
@@ -27,6 +28,7 @@ from benchmarks import (
     cluster,
     cold_start,
     curves,
+    default_model,
     general,
     growth,
     limits,
@@ -43,6 +45,7 @@ from benchmarks.suites import SUITES, Run
 TIMINGS: dict[str, Any] = {
     "classifiers": lambda: [timing.key for timing in classifiers.timings()],
     "cold-start": cold_start.keys,
+    "default": default_model.keys,
     "general": lambda: [measurement.key for measurement in general.measurements()],
     "marginals": marginals.keys,
     "time-limits": lambda: [shape.key for shape in limits.time_limits()],
@@ -112,7 +115,7 @@ def _run(options: argparse.Namespace) -> None:
     if options.suite in TIMINGS:
         keys = [key for key in TIMINGS[options.suite]() if wanted in key]
         data = _instances(options, keys) if options.suite == "general" else []
-        if options.suite == "cluster" and options.data is not None:
+        if options.suite in ("cluster", "default") and options.data is not None:
             data = ["--data", str(options.data)]
         run_commands({key: ["timing", options.suite, key, *data] for key in keys}, records)
         if options.suite == "recovery":
@@ -143,6 +146,9 @@ def _one(options: argparse.Namespace) -> None:
 def _timing(options: argparse.Namespace) -> None:
     if options.suite == "cold-start":
         print(json.dumps(cold_start.measure(options.key)))
+        return
+    if options.suite == "default":
+        print(json.dumps(default_model.measure(options.key, options.data)))
         return
     if options.suite == "marginals":
         print(json.dumps(marginals.measure(options.key)))

@@ -123,7 +123,8 @@ def measure(key: str) -> dict[str, Any]:
 
 
 def _time(shape: Limited) -> dict[str, Any]:
-    from marginbn import MaxMarginBNClassifier, Search, TracePoint
+    from marginbn import MaxMarginBNClassifier, Search
+    from marginbn.solvers import TracePoint
 
     X, y = random_rows(shape.rows, shape.features, shape.classes)
     seen: list[tuple[float, TracePoint]] = []
@@ -152,7 +153,8 @@ def _time(shape: Limited) -> dict[str, Any]:
 
 
 def _memory(shape: Limited) -> dict[str, Any]:
-    from marginbn import MaxMarginBNClassifier, ProblemTooLargeError, Search
+    from marginbn import MaxMarginBNClassifier, Search
+    from marginbn.exceptions import ProblemTooLargeError
 
     X, y = random_rows(shape.rows, shape.features, shape.classes)
     resource.setrlimit(resource.RLIMIT_AS, (NET, NET))

@@ -18,8 +18,9 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 
-from marginbn import MaxMarginBNClassifier, log_margins
+from marginbn import MaxMarginBNClassifier
 from marginbn.datasets import load_dataset
+from marginbn.network.explain import log_margins
 
 mofn = load_dataset("mofn-3-7-10")
 X, y = mofn.train.drop("class"), mofn.train.column("class").values.astype(str)

@@ -12,8 +12,9 @@ exactly: no sampling, no approximation.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from marginbn import MaxMarginBNClassifier, mean_contributions
+from marginbn import MaxMarginBNClassifier
 from marginbn.datasets import load_dataset
+from marginbn.network.explain import mean_contributions
 
 wine = load_dataset("wine")
 X, y = wine.train.drop("class"), wine.train.column("class").values.astype(str)

@@ -14,7 +14,8 @@ imputation: it is summed out exactly. And you can ask for the posterior of any o
 import matplotlib.pyplot as plt
 import numpy as np
 
-from marginbn import MaxMarginBNClassifier, as_table
+from marginbn import MaxMarginBNClassifier
+from marginbn.data.table import as_table
 from marginbn.datasets import load_dataset
 
 led = load_dataset("led-7")

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.fitted import Matrix
-from marginbn import MDLPDiscretizer, Table
+from marginbn import MDLPDiscretizer
+from marginbn.data.table import Table
 from marginbn.exceptions import InputError
 
 

@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn import Status, Table, paper_gap
+from marginbn import paper_gap
+from marginbn.data.table import Table
+from marginbn.solvers import Status
 
 SMALLEST = 1e-15
 TRACE_POINTS = 60

@@ -24,7 +24,7 @@ from experiments.encoding import MixedMatrix, StateIndicators, StateNumbers
 from experiments.fitted import Fitted, Labels, Matrix, short
 from experiments.protocol import RowSplit, Task, subsample
 from experiments.rivals import standardised
-from marginbn import Table
+from marginbn.data.table import Table
 
 KERNEL_CACHE_MEGABYTES = 500
 

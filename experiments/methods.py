@@ -83,6 +83,7 @@ METHODS: dict[str, Method] = {
         "SVM (indicators)", machines.support_vectors(machines.state_indicators), is_extra=True
     ),
     "bdeu": Method("BDeu", networks.bdeu),
+    "bn": Method("BNClassifier", Network("BNClassifier", {}), cost=5.0),
     "logistic": Method("logistic", rivals.logistic, cost=3.0),
     "hgb": Method("HistGradientBoosting", rivals.hist_boosting, cost=0.5),
     "lightgbm": Method("LightGBM", rivals.light_boosting, cost=0.3, needs="lightgbm"),

@@ -18,8 +18,8 @@ from experiments.fitted import Fitted, judge
 from experiments.protocol import Task
 from experiments.records import Record, unit_of
 from experiments.render import MISSING, Cell, Grid
-from marginbn import Table
 from marginbn.data.columns import Column
+from marginbn.data.table import Table
 
 SETS = ("heart", "diabetes", "lymphography", "vehicle", "glass", "segment", "chess", "nursery")
 METHODS = ("sm", "tan", "nb", "hgb", "lightgbm", "logistic")

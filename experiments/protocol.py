@@ -27,10 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.settings import Settings
-from marginbn import Table
 from marginbn.data.columns import Column
 from marginbn.data.labelled import stratified_holdout, validation_splits
-from marginbn.data.table import as_column
+from marginbn.data.table import Table, as_column
 from marginbn.datasets import load_folder_dataset
 from marginbn.exceptions import InputError
 

@@ -26,7 +26,8 @@ for score in ("bdeu", "bic"):
 
 CLASS_MODEL = """
 import numpy as np
-from marginbn import BayesianNetwork, Structure, as_table
+from marginbn import BayesianNetwork, Structure
+from marginbn.data.table import as_table
 from marginbn.class_model.answers import Answers
 from marginbn.class_model.basis import learn_cells
 from marginbn.class_model.trainer import Precisions, train_class_model

@@ -32,7 +32,7 @@ import numpy as np
 from marginbn import NaiveBayesClassifier
 from marginbn.classifiers.model_file import save_model
 
-FIT = "fit waveform-21 --holdout 0 --json --jobs {jobs} -o m.json --time-limit "
+FIT = "fit waveform-21 --method max-margin --holdout 0 --json --jobs {jobs} -o m.json --time-limit "
 
 COMMANDS = {
     "fit": FIT + "60 --method max-margin --checkpoint c --certificate p",

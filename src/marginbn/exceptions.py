@@ -27,7 +27,8 @@ class MarginBNError(Exception):
 
     Examples
     --------
-    >>> from marginbn import MarginBNError, Structure
+    >>> from marginbn import Structure
+    >>> from marginbn.exceptions import MarginBNError
     >>> try:
     ...     Structure(((1,), (0,)))
     ... except MarginBNError as error:
@@ -55,7 +56,8 @@ class ProblemTooLargeError(InputError):
 
     Examples
     --------
-    >>> from marginbn import ProblemTooLargeError, enumerate_candidates
+    >>> from marginbn import enumerate_candidates
+    >>> from marginbn.exceptions import ProblemTooLargeError
     >>> try:
     ...     enumerate_candidates(1000, 5)
     ... except ProblemTooLargeError as error:
@@ -84,7 +86,7 @@ class MissingDependencyError(MarginBNError, ImportError):
 
     Examples
     --------
-    >>> from marginbn import MissingDependencyError
+    >>> from marginbn.exceptions import MissingDependencyError
     >>> issubclass(MissingDependencyError, ImportError)
     True
     """
@@ -95,7 +97,7 @@ class SolverError(MarginBNError, RuntimeError):
 
     Examples
     --------
-    >>> from marginbn import SolverError
+    >>> from marginbn.exceptions import SolverError
     >>> issubclass(SolverError, RuntimeError)
     True
     """
@@ -134,7 +136,7 @@ class CheckpointWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> from marginbn import CheckpointWarning
+    >>> from marginbn.exceptions import CheckpointWarning
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("error", CheckpointWarning)  # here it would be an error
     """

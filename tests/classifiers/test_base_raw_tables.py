@@ -17,11 +17,11 @@ from marginbn import (
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
     TANClassifier,
-    as_table,
     load_model,
     save_model,
 )
 from marginbn.data import preparation
+from marginbn.data.table import as_table
 from marginbn.exceptions import DataWarning, FormatError, InputError
 
 CLASSIFIERS: dict[str, dict[str, Any]] = {

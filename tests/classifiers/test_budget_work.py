@@ -14,13 +14,13 @@ from marginbn import (
     MaxMarginBNClassifierCV,
     Search,
     StructureProblem,
-    TracePoint,
     Variable,
     enumerate_candidates,
     margin_problem,
     solve_structure,
 )
 from marginbn.classifiers.budget import RESERVE, SHORTEST, Work, work_per_solve
+from marginbn.solvers import TracePoint
 from marginbn.solvers.result import Status
 from marginbn.solvers.solve import get_solver
 

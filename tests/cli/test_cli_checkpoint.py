@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from test_cli import launch, one_line_error, run
 
-from marginbn import MaxMarginBNClassifier, ProblemTooLargeError, Search
+from marginbn import MaxMarginBNClassifier, Search
 from marginbn.datasets import load_dataset
+from marginbn.exceptions import ProblemTooLargeError
 from marginbn.solvers.checkpoint import read_frame
 
 

@@ -94,7 +94,7 @@ def test_signals_while_compiling(name: str, parents: int, tmp_path: Path) -> Non
     """With an empty cache of machine code; what is half done is not called ready."""
     environment = {**os.environ, "MARGINBN_CACHE": str(tmp_path)}
     options = ["--method", "max-margin", "--max-parents", parents, "--time-limit", 600, "-q"]
-    process = launch("fit", "waveform-21", *options, env=environment)
+    process = launch("fit", "waveform-21", "--method", "max-margin", *options, env=environment)
     assert process.stderr is not None
     line = process.stderr.readline()
     assert "compiling" in line
@@ -126,7 +126,17 @@ def test_a_closed_terminal_keeps_the_result(tmp_path: Path) -> None:
         "--certificate",
         files[2],
     ]
-    process = launch("fit", "waveform-21", "--holdout", 0, "--time-limit", 600, *options)
+    process = launch(
+        "fit",
+        "waveform-21",
+        "--method",
+        "max-margin",
+        "--holdout",
+        0,
+        "--time-limit",
+        600,
+        *options,
+    )
     assert process.stderr is not None
     assert process.stdout is not None
     for line in process.stderr:

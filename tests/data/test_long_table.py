@@ -314,10 +314,9 @@ def test_texts_that_are_too_many_to_count(
     monkeypatch.setattr(profile, "MOST_LEVELS", 150)
     names = arrow.array([f"name {k % n_values}" for k in range(900)])
     path = write(table.append_column("name", names), tmp_path / "t.parquet")
-    for identifiers in ("ignore", "use"):
-        with pytest.warns(DataWarning, match="'name' .it has too many different values to count"):
-            found = NaiveBayesClassifier(identifiers=identifiers).fit(path, "kind")
-        assert list(found.preparation_.left_out) == ["name"]
+    with pytest.warns(DataWarning, match="'name' .it has too many different values to count"):
+        found = NaiveBayesClassifier().fit(path, "kind")
+    assert list(found.preparation_.left_out) == ["name"]
     stream = as_stream(path)
     assert stream is not None
     assert "name" not in survey(stream, "kind").counts

@@ -5,8 +5,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from marginbn import Contribution, TANClassifier, load_model, mean_contributions, save_model
+from marginbn import TANClassifier, load_model, save_model
 from marginbn.exceptions import DataWarning
+from marginbn.network.explain import Contribution, mean_contributions
 
 RNG = np.random.default_rng(1)
 CLASS = RNG.integers(0, 3, 120)

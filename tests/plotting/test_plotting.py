@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from marginbn import (
-    MissingDependencyError,
-    TANClassifier,
-)
+from marginbn import TANClassifier
+from marginbn.exceptions import MissingDependencyError
 from marginbn.network.network import BayesianNetwork
 from marginbn.plotting import plot_network
 from marginbn.problem.encoded import Variable

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from marginbn import (
     EncodedData,
-    Status,
     StructureProblem,
     Variable,
     enumerate_candidates,
@@ -30,6 +29,7 @@ from marginbn import (
 from marginbn.classifiers.search import warn_if_open
 from marginbn.exceptions import OptimalityWarning
 from marginbn.problem.scores import LocalScore, get_local_score, scores_with_errors
+from marginbn.solvers import Status
 
 DIGITS = 110
 BERNOULLI = ("1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510")
@@ -161,7 +161,7 @@ def test_an_error_beyond_the_tolerance_is_said(solver: str) -> None:
     assert result.structure == best.structure
     assert best.objective + 1.0 <= result.bound <= best.bound + 1.01
     with pytest.warns(OptimalityWarning, match="smaller weights"):
-        warn_if_open(result, 2)
+        warn_if_open(result)
 
 
 def test_an_error_survives_a_checkpoint_once(tmp_path: Path) -> None:

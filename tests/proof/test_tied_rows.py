@@ -46,7 +46,7 @@ def test_groups_are_certified_for_all_rows(seed: int, margin: str, tmp_path: Pat
     assert certificate.objective <= optimum <= certificate.bound
 
 
-@pytest.mark.filterwarnings("ignore::marginbn.CertificateWarning")
+@pytest.mark.filterwarnings("ignore::marginbn.exceptions.CertificateWarning")
 def test_a_stopped_search_proves_its_gap(tmp_path: Path) -> None:
     """Open nodes are leaves with the weights of whatever grouping they were made with."""
     problem = small_margin_problem(1, n_features=6, n_rows=80)

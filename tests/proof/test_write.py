@@ -16,7 +16,6 @@ from branch_bound_cases import random_problem
 from certificates import certified, rebuild, structures, verify_certificate
 from data_folder import data_folder
 from marginbn import (
-    CertificateWarning,
     GenerativeBNClassifier,
     InputError,
     MaxMarginBNClassifier,
@@ -31,6 +30,7 @@ from marginbn import (
 )
 from marginbn.cli import app
 from marginbn.datasets.local import load_folder_dataset
+from marginbn.exceptions import CertificateWarning
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import drop_dominated
 from marginbn.problem.scores import get_local_score
@@ -203,7 +203,7 @@ def test_extreme_numbers_are_certified(scale: float | None, tmp_path: Path) -> N
 # ---------------------------------------------------------------------------------- the kernel
 
 
-@pytest.mark.filterwarnings("ignore::marginbn.CertificateWarning")
+@pytest.mark.filterwarnings("ignore::marginbn.exceptions.CertificateWarning")
 def test_boxes_are_those_of_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vertices lie in a box or not as the compiled search says, and in one side of its split."""
     load, split, seen = ForestRelaxation._load_vertices, ForestRelaxation._split, []

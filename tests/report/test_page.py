@@ -29,14 +29,13 @@ from marginbn import (
     TANClassifier,
     inspect_data,
     make_report,
-    mean_contributions,
-    write_report,
 )
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
 from marginbn.classifiers.evaluation import cross_validate, told_interval
 from marginbn.classifiers.measures import Quality
 from marginbn.cli import app
+from marginbn.network.explain import mean_contributions
 from marginbn.network.wording import text_width
 from marginbn.report import page as assets
 from marginbn.report import page as write
@@ -49,6 +48,7 @@ from marginbn.report.page import (
     network_values,
     read_asset,
     to_script_json,
+    write_report,
 )
 from marginbn.report.summary import verdict
 from marginbn.solvers.result import SolveResult, Status, TracePoint

@@ -10,15 +10,10 @@ import pytest
 from sklearn.datasets import load_iris
 
 from browser import CLOSE, DESKTOP, PHONE, Browser, assert_shows, launch_browser, posteriors_of
-from marginbn import (
-    BayesianNetwork,
-    GenerativeBNClassifier,
-    NaiveBayesClassifier,
-    Search,
-    write_report,
-)
+from marginbn import BayesianNetwork, GenerativeBNClassifier, NaiveBayesClassifier, Search
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.report.contents import class_information, order_by_information
+from marginbn.report.page import write_report
 from nasty import nasty_classifier
 from networks import random_network
 

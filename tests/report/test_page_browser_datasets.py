@@ -12,8 +12,9 @@ import pytest
 
 from browser import PHONE, Browser, assert_shows, launch_browser
 from data_folder import data_folder
-from marginbn import DataWarning, MaxMarginBNClassifier, OptimalityWarning, write_report
+from marginbn import DataWarning, MaxMarginBNClassifier, OptimalityWarning
 from marginbn.datasets import load_folder_dataset
+from marginbn.report.page import write_report
 
 NAMES = (
     "abalone",

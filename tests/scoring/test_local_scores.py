@@ -8,13 +8,13 @@ import pytest
 from marginbn import (
     EncodedData,
     InputError,
-    ProblemTooLargeError,
     Variable,
     enumerate_candidates,
     linear_problem,
     local_scores,
     solve_structure,
 )
+from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.masks import masks_of
 from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.problem.scores import SCORES as SCORES_BY_NAME

@@ -395,7 +395,7 @@ def test_a_classifier_goes_on_and_its_file_is_not_part_of_the_model(tmp_path: Pa
     assert second.bound_ <= first.bound_
     assert second.objective_ >= first.objective_
     save_model(second, tmp_path / "model.json")
-    assert load_model(tmp_path / "model.json").checkpoint is None
+    assert load_model(tmp_path / "model.json").search is None
     with pytest.raises(InputError, match="another problem"):
         MaxMarginBNClassifier(gamma=2.0, search=Search(checkpoint=path)).fit(X, y)
     with pytest.raises(InputError, match="checkpoint must be a path or None"):

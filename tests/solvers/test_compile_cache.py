@@ -17,7 +17,7 @@ import pytest
 
 from marginbn import files
 from marginbn.solvers import compile as compiling
-from marginbn.solvers import own_folder
+from marginbn.solvers import compile as own_folder
 
 KERNEL = "from marginbn.solvers.compile import entry\n\n@entry\ndef twice(x):\n    return x + x\n"
 

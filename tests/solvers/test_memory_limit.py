@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from marginbn import GenerativeBNClassifier, MaxMarginBNClassifier, estimate_size
+from marginbn import GenerativeBNClassifier, MaxMarginBNClassifier, Search, estimate_size
 from marginbn.cli.problems import estimate_needs
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.candidates import enumerate_candidates
@@ -463,11 +463,11 @@ def test_a_disk_without_room_for_the_coefficients_is_told(monkeypatch: pytest.Mo
 def test_classifiers_obey(cls: Any) -> None:
     """The parameter reaches the solver, and nonsense is refused by its name."""
     X, y = [["a"], ["b"], ["a"], ["b"]], [0, 1, 0, 1]
-    assert cls(memory_limit="1 GB").fit(X, y).status_ == "optimal"
+    assert cls(search=Search(memory_limit="1 GB")).fit(X, y).status_ == "optimal"
     with pytest.raises(ProblemTooLargeError, match="memory_limit is"):
-        cls(memory_limit=5).fit(X, y)
+        cls(search=Search(memory_limit=5)).fit(X, y)
     with pytest.raises(InputError, match="memory_limit must be"):
-        cls(memory_limit="much").fit(X, y)
+        cls(search=Search(memory_limit="much")).fit(X, y)
 
 
 MEASURE = """

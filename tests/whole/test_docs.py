@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import pydoc
 import re
 import runpy
 import subprocess
@@ -32,11 +33,11 @@ PAGES = [
 PACKAGES = ("marginbn", "marginbn.plotting", "marginbn.datasets")
 WORKED_WITH = (
     marginbn.BayesianNetwork,
-    marginbn.CandidateSets,
-    marginbn.Explanations,
+    marginbn.problem.candidates.CandidateSets,
+    marginbn.network.explain.Explanations,
     marginbn.Structure,
     marginbn.StructureProblem,
-    marginbn.Table,
+    marginbn.data.table.Table,
     importlib.import_module("marginbn.classifiers").BaseBNClassifier,
 )
 """Classes whose public methods are explained by examples too, of their own or of the class."""
@@ -78,9 +79,11 @@ def test_everything_public_has_an_example(thing: Callable[..., Any]) -> None:
 
 def homes_of(thing: Callable[..., Any]) -> list[Any]:
     """The class of a method, or what the docstring of a function sends readers to."""
-    named = re.findall(r"[Ee]xample[^.]*:(?:class|func):`(\w+)`", inspect.getdoc(thing) or "")
+    named = re.findall(r"[Ee]xample[^.:]*:(?:class|func):`(\w+)`", inspect.getdoc(thing) or "")
+    paths = re.findall(r"[Ee]xample[^.:]*:class:`~([\w.]+)`", inspect.getdoc(thing) or "")
     own = [cls for cls in WORKED_WITH if cls.__name__ == thing.__qualname__.split(".")[0]]
-    return own + [getattr(marginbn, name) for name in named]
+    homes = [getattr(marginbn, name) for name in named]
+    return own + homes + [pydoc.locate(path) for path in paths]
 
 
 def test_there_are_at_least_six_stories() -> None:

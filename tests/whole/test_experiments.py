@@ -20,8 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_folder import data_folder
-from marginbn import NaiveBayesClassifier, as_table
+from marginbn import NaiveBayesClassifier
 from marginbn.data.labelled import validation_splits
+from marginbn.data.table import as_table
 from marginbn.datasets import load_iris, make_corral, make_mofn
 from marginbn.exceptions import InputError
 from seeds import slow

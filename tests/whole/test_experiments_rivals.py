@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from marginbn import as_table
+from marginbn.data.table import as_table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # experiments/ is not installed
 

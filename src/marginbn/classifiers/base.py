@@ -207,7 +207,8 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from marginbn import NaiveBayesClassifier, as_table
+    >>> from marginbn import NaiveBayesClassifier
+    >>> from marginbn.data.table import as_table
     >>> X, y = [["red"], ["red"], ["blue"]], ["a", "a", "b"]
     >>> clf = NaiveBayesClassifier().fit(X, y)
     >>> clf.predict([["blue"], [None]]).tolist()

@@ -17,7 +17,7 @@
      "preparation": [...] or null,               null: every column is used as it is
      "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ...},
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
-     "class_model": null or {...},               trained tables, see marginbn.class_model.file
+     "class_model": null or {...},               trained tables, see file_parts.py
      "network": {"format": "marginbn-network", ...}}
 
 Variable 0 of the network is the class, if there is one; its name is the target's. Numbers that
@@ -46,18 +46,20 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn import __version__
-from marginbn.class_model.file import ModelShape, read_class_model, write_class_model
 from marginbn.classifiers.base import BaseBNClassifier, Choice, Evidence, Fitted
 from marginbn.classifiers.bn_classifier import BNClassifier
 from marginbn.classifiers.file_parts import (
     Digest,
+    ModelShape,
     NotPlainError,
     PlanShape,
     Provenance,
     decode_value,
     encode_value,
     provenance_of,
+    read_class_model,
     read_preparation,
+    write_class_model,
     write_preparation,
 )
 from marginbn.classifiers.learner import BayesianNetworkLearner

@@ -73,7 +73,7 @@ class Contribution:
 
     Examples
     --------
-    >>> from marginbn import Contribution
+    >>> from marginbn.network.explain import Contribution
     >>> part = Contribution("grass", "wet", 0.7, (("sprinkler", "off"),))
     >>> part.condition
     'grass = wet given sprinkler = off'
@@ -378,7 +378,7 @@ class MeanContributions:
 
     Examples
     --------
-    >>> from marginbn import MeanContributions
+    >>> from marginbn.network.explain import MeanContributions
     >>> mean = MeanContributions(("hue", "class"), (0.8, -0.1), (1.2, 0.4), 60, "true class")
     >>> print(mean)
     contributions for the true class, 60 rows

@@ -264,7 +264,8 @@ def drop_dominated(problem: StructureProblem) -> StructureProblem:
     Examples
     --------
     >>> import numpy as np
-    >>> from marginbn import StructureProblem, Variable, drop_dominated, enumerate_candidates
+    >>> from marginbn import StructureProblem, Variable, enumerate_candidates
+    >>> from marginbn.problem.problem import drop_dominated
     >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
     >>> problem = StructureProblem(
     ...     enumerate_candidates(2, 1), np.array([-3.0, -3.5, -5.0, -1.0]), variables
@@ -284,7 +285,7 @@ class ProblemSize:
 
     Examples
     --------
-    >>> from marginbn import ProblemSize
+    >>> from marginbn.problem.problem import ProblemSize
     >>> print(ProblemSize(21, 5000, 631, 10000, 8 * 10000 * 631))
     631 candidate parent sets for 21 variables, 10000 margin rows, 50.5 MB of coefficients
     """

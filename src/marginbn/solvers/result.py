@@ -149,7 +149,7 @@ class Status(StrEnum):
 
     Examples
     --------
-    >>> from marginbn import Status
+    >>> from marginbn.solvers import Status
     >>> Status.OPTIMAL == "optimal", Status("time_limit") is Status.TIME_LIMIT
     (True, True)
     """
@@ -186,7 +186,7 @@ class TracePoint:
 
     Examples
     --------
-    >>> from marginbn import TracePoint
+    >>> from marginbn.solvers import TracePoint
     >>> TracePoint(seconds=1.5, objective=99.0, bound=100.0).gap
     0.01
     """

@@ -93,7 +93,7 @@ class Verdict:
 
     Examples
     --------
-    >>> from marginbn import Verdict
+    >>> from marginbn.proof.checker import Verdict
     >>> verdict = Verdict(verified=True, reason="", objective=99.0, bound=100.0)
     >>> bool(verdict), verdict.gap
     (True, 0.01)
@@ -109,7 +109,7 @@ class Verdict:
 
     @property
     def gap(self) -> float:
-        """How far the incumbent can be off at most, see :func:`marginbn.relative_gap`."""
+        """How far the incumbent can be off at most, see :func:`marginbn.solvers.relative_gap`."""
         width = max(0.0, self.bound - self.objective)
         return width and width / max(self.scale, abs(self.bound), abs(self.objective))
 
