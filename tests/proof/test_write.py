@@ -7,6 +7,7 @@ import os
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -570,3 +571,25 @@ def test_without_any_programme_dual_ascent_is_the_proof(
     assert verdict
     assert verdict.bound < initial_bound(problem) - 1e-3
     assert verdict.bound >= result.objective
+
+
+def test_programmes_that_prove_less_than_their_parent_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound of a node and the weights that prove it belong together."""
+    solve = ClusterRelaxation._rounded
+
+    def worse(self: ClusterRelaxation, state: Any, relaxed: Any) -> Any:
+        made = solve(self, state, relaxed)
+        if state.depth % 2 == 0:
+            return made
+        return self._majorant(None, ((self.pool.cluster((0, 1)), 3.0),), state.allowed)
+
+    monkeypatch.setattr(ClusterRelaxation, "_rounded", worse)
+    problem = small_margin_problem(5, n_features=4, n_rows=40, gamma=2.0, max_parents=3)
+    path = tmp_path / "c"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        solve_structure(problem, node_limit=40, certificate=path)
+    verdict = verify_certificate(path)
+    assert verdict, verdict.reason

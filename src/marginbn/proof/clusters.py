@@ -173,11 +173,12 @@ class ClusterRelaxation(Relaxation):
             if empty is not None:
                 return empty
         majorant = self._rounded(state, relaxed)
-        bound = min(claim.bound, majorant.bound)
-        if bound <= self.cutoff.value:
-            return Visit(bound, majorant.proof)
+        if claim.bound < majorant.bound:  # programmes that ended early may prove less
+            majorant = replace(state.majorant, bound=claim.bound)
+        if majorant.bound <= self.cutoff.value:
+            return Visit(majorant.bound, majorant.proof)
         self._use_point(relaxed)
-        return self._split(state, relaxed, majorant, bound)
+        return self._split(state, relaxed, majorant)
 
     def _single(self, claim: Claim, chosen: IntArray) -> Visit:
         """One candidate per variable: its score, or a cycle that excludes it."""
@@ -265,10 +266,8 @@ class ClusterRelaxation(Relaxation):
 
     # ------------------------------------------------------------------ splitting
 
-    def _split(
-        self, state: NodeState, relaxed: Relaxed, majorant: RoundedMajorant, bound: float
-    ) -> Visit:
-        cutoff = self.cutoff.value
+    def _split(self, state: NodeState, relaxed: Relaxed, majorant: RoundedMajorant) -> Visit:
+        cutoff, bound = self.cutoff.value, majorant.bound
         choice = self.chooser.choose(
             relaxed, bound, cutoff, state.allowed, state.present, state.depth
         )
