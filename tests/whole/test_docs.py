@@ -21,6 +21,9 @@ from xml.etree import ElementTree
 import pytest
 
 import marginbn
+from marginbn.data.table import Table
+from marginbn.network.explain import Explanations
+from marginbn.problem.candidates import CandidateSets
 from rooms import MODULES, ROOMS
 
 ROOT = Path(__file__).parents[2]
@@ -33,11 +36,11 @@ PAGES = [
 PACKAGES = ("marginbn", "marginbn.plotting", "marginbn.datasets")
 WORKED_WITH = (
     marginbn.BayesianNetwork,
-    marginbn.problem.candidates.CandidateSets,
-    marginbn.network.explain.Explanations,
+    CandidateSets,
+    Explanations,
     marginbn.Structure,
     marginbn.StructureProblem,
-    marginbn.data.table.Table,
+    Table,
     importlib.import_module("marginbn.classifiers").BaseBNClassifier,
 )
 """Classes whose public methods are explained by examples too, of their own or of the class."""
