@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginbn import (
+    BNClassifier,
     DataWarning,
     GenerativeBNClassifier,
     InputError,
@@ -57,6 +58,19 @@ def test_scikit_learn_checks(estimator, check):
 @parametrize_with_checks([SMALL_GRID])
 def test_scikit_learn_checks_with_validation(estimator, check):
     """With what is chosen by validation inside ``fit``."""
+    check(estimator)
+
+
+def _not_by_weights(estimator):
+    """Folds are made of rows: where something is validated, weight two is not two rows."""
+    return {"check_sample_weight_equivalence_on_dense_data": "folds are made of rows"}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::marginbn.exceptions.DataWarning")
+@parametrize_with_checks([BNClassifier()], expected_failed_checks=_not_by_weights)
+def test_scikit_learn_checks_of_the_default(estimator, check):
+    """Every other check passes."""
     check(estimator)
 
 
