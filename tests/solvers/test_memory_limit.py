@@ -87,26 +87,19 @@ def test_the_machine_is_asked() -> None:
     assert Memory.probe(123).spendable == 123
 
 
-def test_any_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not only Linux; and where nothing is known, that is said."""
-
-    def unknown(*_: Any) -> Any:
-        raise NotImplementedError
-
+def test_the_least_of_all_limits_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the system has left, unless a control group leaves less."""
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=7 * 10**6))
-    assert memory._machine() == 7 * 10**6
-    monkeypatch.setattr(psutil, "virtual_memory", unknown)
-    monkeypatch.setattr(memory.os, "sysconf", lambda name: {"SC_PAGE_SIZE": 4}.get(name, 100))
-    assert memory._machine() == 400
-    monkeypatch.delattr(memory.os, "sysconf")  # as on Windows
-    with pytest.warns(UserWarning, match="set memory_limit, for example '4 GB'"):
-        assert memory._machine() == math.inf
+    monkeypatch.setattr(memory, "_control_groups", lambda: math.inf)
+    assert available_memory() == 7 * 10**6
+    monkeypatch.setattr(memory, "_control_groups", lambda: 5000.0)
+    assert available_memory() == 5000
 
 
 def write_group(folder: Path, **files: object) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        (folder / name.replace("_in_", "_in_").replace("__", ".")).write_text(f"{content}\n")
+        (folder / name.replace("__", ".")).write_text(f"{content}\n")
 
 
 def test_control_groups_count(tmp_path: Path) -> None:
@@ -119,10 +112,8 @@ def test_control_groups_count(tmp_path: Path) -> None:
     assert memory._control_groups(root, own) == 100
     (root / "a" / "memory.stat").write_text("anon 5\ninactive_file 50\n")
     assert memory._control_groups(root, own) == 150
-    own.write_text("4:memory:/x\n3:cpu:/\n")
+    own.write_text("3:cpu:/\n")
     assert memory._control_groups(root, own) == math.inf
-    write_group(root / "memory" / "x", memory__limit_in_bytes=500, memory__usage_in_bytes=480)
-    assert memory._control_groups(root, own) == 20
     assert memory._control_groups(root, tmp_path / "absent") == math.inf
 
 

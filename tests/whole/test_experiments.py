@@ -202,7 +202,7 @@ def test_subsample():
     assert protocol.subsample(np.arange(400), labels, 400, seed=0).tolist() == list(range(400))
 
 
-@pytest.mark.filterwarnings("ignore::marginbn.exceptions.DataWarning")  # repeated rows, tied columns
+@pytest.mark.filterwarnings("ignore::marginbn.exceptions.DataWarning")  # repeated rows
 def test_naive_bayes_paper():
     """Naive Bayes lies in the paper's interval on all 13 test-set data sets, twice to the digit.
 

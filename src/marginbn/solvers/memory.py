@@ -9,9 +9,7 @@ what coefficients and scratch leave over; when their store is full the search go
 from __future__ import annotations
 
 import math
-import os
 import re
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,7 +125,8 @@ class Division:
 
 def available_memory() -> float:
     """Bytes left for this process: of the machine, its control group and its own limits."""
-    return max(0.0, min(_machine(), _control_groups(), _address_space()))
+    left = float(psutil.virtual_memory().available)
+    return max(0.0, min(left, _control_groups(), _address_space()))
 
 
 LOADING, COMPILING = 400_000_000, 600_000_000
@@ -152,53 +151,24 @@ def refuse_if_confined(needed: int, purpose: str) -> None:
         )
 
 
-def _machine() -> float:
-    """What the system counts as available, whichever system it is.
-
-    Where it does not say, that is told, because then nothing protects from taking too much.
-    """
-    try:
-        return float(psutil.virtual_memory().available)
-    except (OSError, RuntimeError, NotImplementedError, KeyError, ValueError):
-        pass
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        warnings.warn(
-            "this system does not tell how much memory is left, so the search is not limited by "
-            "it; set memory_limit, for example '4 GB'",
-            UserWarning,
-            stacklevel=2,
-        )
-        return math.inf
-
-
 def _control_groups(root: Path = Path("/sys/fs/cgroup"), own: Path | None = None) -> float:
-    """The least that any control group above this process leaves; version 2, then version 1."""
+    """The least that any control group above this process leaves: limit minus usage."""
     try:
         lines = (own or Path("/proc/self/cgroup")).read_text().splitlines()
     except OSError:
         return math.inf
     left = math.inf
     for line in lines:
-        _, controllers, name = [*line.split(":", 2), "", ""][:3]
-        if controllers == "":
-            left = min(left, _left_in(root, name, "memory.max", "memory.current"))
-        elif "memory" in controllers.split(","):
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
-            left = min(left, _left_in(root / "memory", name, *names))
-    return left
-
-
-def _left_in(root: Path, name: str, limit: str, usage: str) -> float:
-    """Limit minus usage of a group and all groups above it."""
-    left, folder = math.inf, root / name.strip("/")
-    for place in (folder, *folder.parents):
-        try:
-            free = int((place / limit).read_text()) - int((place / usage).read_text())
-        except (OSError, ValueError):  # no such group, or "max"
+        if not line.startswith("0::"):  # version 1, which kernels of today have replaced
             continue
-        left = min(left, free + _reclaimable(place))
+        folder = root / line.removeprefix("0::").strip("/")
+        for place in (folder, *folder.parents):
+            try:
+                limit, usage = (place / "memory.max", place / "memory.current")
+                free = int(limit.read_text()) - int(usage.read_text())
+            except (OSError, ValueError):  # no such group, or "max"
+                continue
+            left = min(left, free + _reclaimable(place))
     return left
 
 
@@ -206,10 +176,9 @@ def _reclaimable(place: Path) -> int:
     """Copies of files that a group holds in memory, and gives up when it needs the room."""
     try:
         lines = [line.split() for line in (place / "memory.stat").read_text().splitlines()]
-        counts = {name: int(count) for name, count in lines}
+        return int(dict(lines).get("inactive_file", 0))
     except (OSError, ValueError):
         return 0
-    return counts.get("total_inactive_file", counts.get("inactive_file", 0))
 
 
 def _address_space() -> float:
