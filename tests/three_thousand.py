@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from unittest import mock
 
 import numpy as np
 
@@ -28,11 +29,13 @@ from marginbn.problem.problem import StructureProblem, linear_problem
 from marginbn.problem.scores import get_local_score
 from marginbn.scoring.local_scores import local_scores
 from marginbn.solvers import solve_structure
-from marginbn.solvers.branch_cut import PARTS, BranchCutSolver
+from marginbn.solvers.branch_cut import PARTS, BranchCutSolver, visit
+from marginbn.solvers.branch_cut.split import Chooser
 from marginbn.solvers.result import SolveResult, Status, check_result
 from marginbn.solvers.run import Limits, Run, Solver
 from marginbn.solvers.solve import solve_with
 from problems import random_table
+from random_splits import RandomChooser
 from records import Record
 
 COUNT = 3_000
@@ -94,10 +97,12 @@ def answers(problem: StructureProblem, seed: int) -> Iterator[tuple[str, SolveRe
         "none": BranchCutSolver(parts=frozenset()),
         alone: BranchCutSolver(parts=frozenset({alone})),
         "no heuristics": BranchCutSolver(heuristics=False),
-        "random splits": BranchCutSolver(random_splits=True, heuristics=False),
+        "random splits": BranchCutSolver(heuristics=False),
     }
     for name, solver in solvers.items():
-        result = solve_with(solver, Run(problem, limits=Limits(gap=GAP), seed=seed))
+        chooser = RandomChooser if name == "random splits" else Chooser
+        with mock.patch.object(visit, "Chooser", chooser):
+            result = solve_with(solver, Run(problem, limits=Limits(gap=GAP), seed=seed))
         check_result(problem, result)
         yield name, result
     if problem.origin is None or problem.candidates.rule is None:

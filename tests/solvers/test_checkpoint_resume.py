@@ -96,8 +96,8 @@ def test_sittings_equal_enumeration(tmp_path: Path, seed: int) -> None:
     if best == -np.inf:
         pytest.skip("no structure at all")
     engines: list[Solver] = [
-        BranchBoundSolver(heuristics=bool(seed % 2), random_splits=seed % 3 == 0),
-        BranchCutSolver(heuristics=bool(seed % 2), random_splits=seed % 3 == 0),
+        BranchBoundSolver(heuristics=bool(seed % 2)),
+        BranchCutSolver(heuristics=bool(seed % 2)),
     ]
     for engine in engines:
         limits = Limits(nodes=1 + seed % 2)

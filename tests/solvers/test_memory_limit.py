@@ -360,8 +360,8 @@ def test_a_store_that_cannot_grow_is_searched_depth_first(monkeypatch: pytest.Mo
     expected = solve_structure(problem).objective
     begin, stores = workers.Worker.__init__, []
 
-    def shrink(self: workers.Worker, encoding: frank_wolfe.Encoding, seed: int) -> None:
-        begin(self, encoding, seed)
+    def shrink(self: workers.Worker, encoding: frank_wolfe.Encoding) -> None:
+        begin(self, encoding)
         self.pool = new_pool(encoding.instance, 8, 8, 4)
         self.inbox = new_pool(encoding.instance, 0, 0, 4)
         stores.append(self)

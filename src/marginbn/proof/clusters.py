@@ -113,7 +113,7 @@ class ClusterRelaxation(Relaxation):
         super().__init__(problem, cutoff, MULTIPLIER_ROOM * self._largest_value())
         self.relaxation = RecordingRelaxation(self.instance, self.pool, cutoff.run, seed)
         self.finder = IncumbentSearch(self.instance, seed)
-        self.chooser = Chooser(self.relaxation, self.shared.costs, seed, False)
+        self.chooser = Chooser(self.relaxation, self.shared.costs)
         self._numbers = numbers[self.shared.original]
 
     def _largest_value(self) -> float:

@@ -71,7 +71,6 @@ class ForestRelaxation(Relaxation):
         problem: StructureProblem,
         numbers: IntArray,
         cutoff: Cutoff,
-        seed: int,
         rows: RowsInUse = "auto",
     ) -> None:
         run = cutoff.run
@@ -101,7 +100,6 @@ class ForestRelaxation(Relaxation):
         self.incumbent = Incumbent(
             np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64)
         )
-        self._seed = np.array([2 * seed + 1], dtype=np.int64)
         self._root_bound = math.inf
         self._is_root = True  # until the first visit is over
         self._gains = gains.new_gains(n)
@@ -314,15 +312,7 @@ class ForestRelaxation(Relaxation):
 
     def _split(self, majorant: RoundedMajorant) -> Visit:
         inst, b, middle = self.inst, self.bounding, self._middle()
-        ranking = split.rank_objects(
-            inst,
-            self.box,
-            self.settings,
-            b,
-            self._gains,
-            middle - self._cutoff(),
-            self._seed,
-        )
+        ranking = split.rank_objects(inst, self.box, b, self._gains, middle - self._cutoff())
         kind, i, j, drops = gains.NONE, 0, 0, np.zeros(2)
         if ranking.score.size:
             best = int(ranking.score.argmax())

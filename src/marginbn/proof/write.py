@@ -157,12 +157,12 @@ class CertifyingSolver(TreeSolver):
     def tree(self, run: Run) -> SearchTree:
         """The root, with the run's incumbent."""
         cutoff = Cutoff(run)
-        usual = (run.problem, self.definition.numbers, cutoff, run.seed)
+        usual = (run.problem, self.definition.numbers, cutoff)
         relaxation: Relaxation
         if self.definition.is_forest:
             relaxation = ForestRelaxation(*usual, self.rows)
         else:
-            relaxation = ClusterRelaxation(*usual)
+            relaxation = ClusterRelaxation(*usual, run.seed)
         self.search = CertifyingSearch(run, relaxation, cutoff)
         return self.search
 

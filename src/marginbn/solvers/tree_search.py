@@ -355,13 +355,12 @@ class TreeSolver(Solver):
 
 @dataclass(frozen=True)
 class Engine(TreeSolver):
-    """One of our own solvers; what can be set is meant for tests."""
+    """One of our own solvers."""
 
     heuristics: bool = True
-    """Local search and points of the relaxation may supply incumbents, not only leaves."""
-
-    random_splits: bool = False
-    """Split on random objects instead of the best ones."""
+    """Local search and points of the relaxation may supply incumbents, not only leaves. Without
+    them all pruning rests on bounds, which is what tests want.
+    """
 
 
 # ---------------------------------------------------------------------- checkpoints

@@ -64,7 +64,7 @@ def check_against_enumeration(
 
 def solver_for(seed: int) -> BranchBoundSolver:
     """Half without heuristics (only leaves give incumbents), a third with random splits."""
-    return BranchBoundSolver(heuristics=seed % 2 == 0, random_splits=seed % 3 == 0)
+    return BranchBoundSolver(heuristics=seed % 2 == 0)
 
 
 @pytest.mark.parametrize("seed", range(90))
@@ -341,7 +341,7 @@ def test_a_failing_kernel_ends_the_search(
 
 def test_nobody_waits_for_a_worker_that_failed() -> None:
     """It counts as busy for good; a checkpoint that waits for it raises its error."""
-    team = workers.Team(frank_wolfe.encode(larger_problem()), 2, 0, workers.UNLIMITED, 1 << 20)
+    team = workers.Team(frank_wolfe.encode(larger_problem()), 2, workers.UNLIMITED, 1 << 20)
     helper = team.workers[1]
 
     def fail() -> None:
@@ -376,8 +376,8 @@ def small_store(monkeypatch: pytest.MonkeyPatch, stores: list[workers.Worker]) -
     """Stores begin with room for 8 nodes; the workers are listed."""
     begin = workers.Worker.__init__
 
-    def shrink(self: workers.Worker, encoding: Encoding, seed: int) -> None:
-        begin(self, encoding, seed)
+    def shrink(self: workers.Worker, encoding: Encoding) -> None:
+        begin(self, encoding)
         self.pool = small_pool(encoding)
         self.inbox = new_pool(encoding.instance, 0, 0, 4)
         stores.append(self)

@@ -30,7 +30,7 @@ from marginbn.solvers.branch_bound.kernels.combination import (
     Bounding,
     new_bounding,
 )
-from marginbn.solvers.branch_bound.kernels.gains import NONE, new_gains
+from marginbn.solvers.branch_bound.kernels.gains import new_gains
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
@@ -40,7 +40,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     new_oracle,
 )
 from marginbn.solvers.branch_bound.kernels.repair import contains
-from marginbn.solvers.branch_bound.kernels.split import apply_split, choose_split
+from marginbn.solvers.branch_bound.kernels.split import apply_split, list_objects, rank_objects
 from marginbn.solvers.branch_bound.rows import Reduction, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.run import Limits
@@ -116,13 +116,12 @@ def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
     bounding = few_rows(encoding, z) if seed % 3 else with_all_rows(inst)
     frozen = Incumbent(z.copy(), np.array([value - 1e-5 * abs(value)]), np.zeros(1, np.int64))
     settings = settings_for(Limits(), heuristics=False)
-    settings = settings._replace(random_splits=random_splits)
     cutoff = float(frozen.value[0])
     box, oracle = root_box(encoding), new_oracle(inst.n_features, inst.first.size)
     b = new_bounding(inst, 256, encoding.structure_magnitude)
     b.state.smoothing = settings.smoothing_start * inst.gamma
     gains = new_gains(inst.n_features)
-    dice = np.array([2 * seed + 1], dtype=np.int64)
+    dice = np.random.default_rng(seed)
     for depth in range(10_000):
         maximise(inst, box, inst.linear, oracle)
         keep_inside(encoding, box, b, oracle.vertex)
@@ -138,10 +137,14 @@ def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
         assert contains(inst, box, z)
         assert propagate(inst, box)
         assert contains(inst, box, z)
-        kind, i, j = choose_split(bounding, box, settings, b, gains, np.inf, dice)
-        if kind == NONE:
+        if random_splits:
+            objects = dice.permutation(list_objects(inst, box))
+        else:
+            ranking = rank_objects(bounding, box, b, gains, np.inf)
+            objects = ranking.objects[np.argsort(-ranking.score, kind="stable")]
+        if len(objects) == 0:
             return depth
-        box = side_with(encoding, box, kind, i, j, z)
+        box = side_with(encoding, box, *map(int, objects[0]), z)
     raise AssertionError("the walk did not end")
 
 

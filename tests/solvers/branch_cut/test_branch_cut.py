@@ -15,7 +15,7 @@ from brute_force import brute_force
 from marginbn.exceptions import InputError
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
-from marginbn.solvers.branch_cut import BranchCutSolver
+from marginbn.solvers.branch_cut import BranchCutSolver, visit
 from marginbn.solvers.branch_cut.arrays import build_instance
 from marginbn.solvers.branch_cut.engine import Search
 from marginbn.solvers.branch_cut.kernels.climb import (
@@ -42,6 +42,7 @@ from problems import (
     small_linear_problem,
     small_margin_problem,
 )
+from random_splits import RandomChooser
 from seeds import seeds
 
 EVERYTHING = Limits()
@@ -378,7 +379,7 @@ def test_rounding_keeps_an_integral_point():
 MODES = {
     "full": BranchCutSolver(),
     "bare": BranchCutSolver(heuristics=False),
-    "random": BranchCutSolver(heuristics=False, random_splits=True),
+    "random": BranchCutSolver(heuristics=False),
 }
 
 
@@ -394,16 +395,20 @@ def assert_exact(problem: StructureProblem, solver: BranchCutSolver, seed: int) 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(24))
-def test_random_problems_are_solved_exactly(seed, mode):
+def test_random_problems_are_solved_exactly(seed, mode, monkeypatch):
     """On small random problems the optimum equals that of exhaustive search."""
+    if mode == "random":
+        monkeypatch.setattr(visit, "Chooser", RandomChooser)
     assert_exact(random_problem(seed), MODES[mode], seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("block", range(40))
-def test_thousands_of_random_problems_are_solved_exactly(block, mode):
+def test_thousands_of_random_problems_are_solved_exactly(block, mode, monkeypatch):
     """The same on a thousand problems for every mode."""
+    if mode == "random":
+        monkeypatch.setattr(visit, "Chooser", RandomChooser)
     for seed in range(1000 + 25 * block, 1025 + 25 * block):
         assert_exact(random_problem(seed), MODES[mode], seed)
 

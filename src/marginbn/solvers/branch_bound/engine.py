@@ -146,7 +146,7 @@ def _exercise(solver: BranchBoundSolver, run: Run) -> None:
     solver.run(run)
     _climb_once(Search(run, solver))  # a root that is closed at once is not climbed from
     encoding = encode(run.problem)
-    giver, taker = (Worker(encoding, seed) for seed in range(2))
+    giver, taker = (Worker(encoding) for _ in range(2))
     store.move_nodes(giver.pool, taker.pool, 1, True)  # too small a tree for two workers
     nothing = gather([giver.pool])
     load(taker.pool, encoding.instance, giver.work.box, nothing, nothing.family)
@@ -177,13 +177,12 @@ class Search(SearchTree):
         threads = threads_for(run.n_jobs) if is_grouped else 0
         encoding = encode(run.problem, division.dense, threads, run.look)
         node_limit = UNLIMITED if run.limits.nodes is None else run.limits.nodes
-        super().__init__(run, Team(encoding, run.n_jobs, run.seed, node_limit, division.tree))
+        super().__init__(run, Team(encoding, run.n_jobs, node_limit, division.tree))
         self.name = solver.name
         self._warm_up = partial(warm_up, type(solver)())
         self.encoding = encoding
         self.heuristics = solver.heuristics
-        settings = settings_for(run.limits, solver.heuristics)
-        self.settings = settings._replace(random_splits=solver.random_splits)
+        self.settings = settings_for(run.limits, solver.heuristics)
         self.main = self.team.workers[0]
         self.root = new_box(encoding.n_features, encoding.instance.first.size)
         me = ref(self)  # a cycle would hold all memory until somebody collects it

@@ -43,7 +43,6 @@ def settings_for(limits: Limits, heuristics: bool = True) -> Settings:
         iterations=50,
         root_iterations=1000,
         evaluate=heuristics,
-        random_splits=False,
         gap=limits.gap,
     )
 

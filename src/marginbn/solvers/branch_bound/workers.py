@@ -36,7 +36,7 @@ from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL
 from marginbn.solvers.branch_bound.saved_tree import OpenNodes, load
 from marginbn.solvers.branch_bound.shape import ACTIVE_VERTICES, KEPT_VERTICES
 from marginbn.solvers.run import is_interrupt
-from marginbn.solvers.tree_search import REST, SEED_STEP
+from marginbn.solvers.tree_search import REST
 from marginbn.solvers.tree_search import Team as BaseTeam
 
 RESERVE = 1024
@@ -69,7 +69,7 @@ UNLIMITED = 2**62
 class Worker:
     """Open nodes and the scratch to process them."""
 
-    def __init__(self, encoding: Encoding, seed: int) -> None:
+    def __init__(self, encoding: Encoding) -> None:
         inst = encoding.instance
         n, n_sets = inst.n_features, inst.first.size
         self.pool = first_pool(encoding)
@@ -81,7 +81,6 @@ class Worker:
             new_bounding(inst, ACTIVE_VERTICES, encoding.structure_magnitude),
             new_bounding(inst, ACTIVE_VERTICES, encoding.structure_magnitude),
             new_gains(n),
-            np.array([2 * seed + 1], dtype=np.int64),
         )
         self.incumbent = Incumbent(
             np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64)
@@ -153,12 +152,12 @@ class Team(BaseTeam[tuple[float, IntArray]]):
     """The workers and what they share; they find vertices with their values."""
 
     def __init__(
-        self, encoding: Encoding, n_workers: int, seed: int, node_limit: int, store_bytes: int
+        self, encoding: Encoding, n_workers: int, node_limit: int, store_bytes: int
     ) -> None:
         super().__init__(n_workers)
         self.node_limit = node_limit
         self.store_bytes = store_bytes
-        self.workers = [Worker(encoding, seed + SEED_STEP * k) for k in range(n_workers)]
+        self.workers = [Worker(encoding) for _ in range(n_workers)]
         for worker in self.workers[1:]:  # what one learns about splits is known to all
             worker.work = worker.work._replace(gains=self.workers[0].work.gains)
         self._is_resting = False

@@ -123,23 +123,6 @@ def any_split(instance: Instance, point: FloatArray | None, allowed: BoolArray) 
     return Split("candidate", group.start + int(np.argmax(worth)), -1)
 
 
-def every_split(instance: Instance, allowed: BoolArray, present: BoolArray) -> list[Split]:
-    """All objects that really split the allowed candidates; for random splits."""
-    n = instance.n_variables
-    sizes = np.add.reduceat(allowed.astype(np.int64), instance.offsets[:-1])
-    found: list[Split] = []
-    for i in range(n):
-        for j in range(n):
-            count = int(allowed[instance.holding(i, j)].sum())
-            if 0 < count < sizes[i]:
-                found.append(Split("arc", i, j))
-                back = int(allowed[instance.holding(j, i)].sum())
-                if back < sizes[j] and not present[min(i, j), max(i, j)]:
-                    found.append(Split("edge", min(i, j), max(i, j)))
-    open_ = allowed & (sizes[instance.child] > 1)
-    return found + [Split("candidate", int(k), -1) for k in np.flatnonzero(open_)]
-
-
 @dataclass
 class _Average:
     total: float = 0.0
@@ -240,12 +223,9 @@ class _Probe(NamedTuple):
 class Chooser:
     """Learns from node to node, with all workers; one per worker."""
 
-    def __init__(
-        self, relaxation: HybridRelaxation, costs: PseudoCosts, seed: int, random_splits: bool
-    ) -> None:
+    def __init__(self, relaxation: HybridRelaxation, costs: PseudoCosts) -> None:
         self._relaxation = relaxation
         self._instance = relaxation.instance
-        self._random = np.random.default_rng(seed) if random_splits else None
         self.costs = costs
 
     def choose(
@@ -258,9 +238,6 @@ class Chooser:
         depth: int,
     ) -> Choice:
         """The object with the best product of losses."""
-        if self._random is not None:
-            splits = every_split(self._instance, allowed, present)
-            return Choice(splits[int(self._random.integers(len(splits)))], _moves(0.5))
         if relaxed.point is None:
             return Choice(any_split(self._instance, None, allowed), _moves(0.5))
         node = _Situation(relaxed, bound, cutoff, allowed, depth)

@@ -256,7 +256,7 @@ class Visitor:
         self.heuristics = solver.heuristics
         parts = solver.parts
         self._relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed, parts)
-        self._chooser = Chooser(self._relaxation, shared.costs, seed, solver.random_splits)
+        self._chooser = Chooser(self._relaxation, shared.costs)
         self.finder = IncumbentSearch(shared.instance, seed, self.team.stop)
         self.orders: OrderSearch | None = None
         if shared.lists is not None and "orders" in parts:

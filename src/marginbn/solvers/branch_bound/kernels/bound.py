@@ -154,7 +154,6 @@ class Settings(NamedTuple):
     iterations: int  # largest number per box
     root_iterations: int
     evaluate: bool  # try oracle vertices as incumbents
-    random_splits: bool  # for tests
     gap: float  # relative tolerance of the proof
 
 

@@ -66,7 +66,6 @@ class Workspace(NamedTuple):
     bounding: Bounding
     trial: Bounding  # of a side that is tried out
     gains: FloatArray  # what splits have gained, see ``gains.py``
-    seed: IntArray  # (1,) of random splits
 
 
 @kernel

@@ -25,7 +25,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_bound.kernels.bound import Settings
 from marginbn.solvers.branch_bound.kernels.box import is_member, keep_only_empty
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, point_of
 from marginbn.solvers.branch_bound.kernels.duals import value_along
@@ -45,7 +44,6 @@ from marginbn.solvers.branch_bound.kernels.records import (
     IntArray,
     column_of,
     count_rows,
-    next_random,
     only_true,
 )
 from marginbn.solvers.compile import kernel
@@ -136,42 +134,18 @@ def apply_split(inst: Instance, box: Box, kind: int, i: int, j: int, first: bool
 
 
 @kernel
-def choose_split(
-    inst: Instance,
-    box: Box,
-    settings: Settings,
-    b: Bounding,
-    gains: FloatArray,
-    room: float,
-    seed: IntArray,
-) -> tuple[int, int, int]:
-    """The best object (kind, i, j), of equal ones the first in the list; kind NONE if every feature
-    is decided.
-    """
-    ranking = rank_objects(inst, box, settings, b, gains, room, seed)
-    if ranking.score.size == 0:
-        return NONE, 0, 0
-    k = int(np.argmax(ranking.score))
-    return ranking.objects[k, 0], ranking.objects[k, 1], ranking.objects[k, 2]
-
-
-@kernel
 def rank_objects(
     inst: Instance,
     box: Box,
-    settings: Settings,
     b: Bounding,
     gains: FloatArray,
     room: float,
-    seed: IntArray,
 ) -> Ranking:
     """The objects worth a split with their scores; none if every feature is decided. ``room`` is
     the largest gain possible.
     """
     objects = list_objects(inst, box)
     drops, score = np.zeros((objects.shape[0], 2)), np.zeros(objects.shape[0])
-    if settings.random_splits:
-        return _first(Ranking(objects, drops, score), _random_object(objects, seed))
     work = _new_splitting(inst, b)
     here = value_along(inst, 0.0, work.t, 0.0, work.delta)
     count = 0
@@ -269,15 +243,6 @@ def _slot_is_candidate(box: Box, i: int, s: int) -> bool:
     if s < n:
         return box.edges[i, s] or not box.allowed[s, i]
     return s == n or not _relevance_is_open(box, i)
-
-
-@kernel
-def _random_object(objects: IntArray, seed: IntArray) -> tuple[int, int, int]:
-    """Any of the objects (for tests)."""
-    if objects.shape[0] == 0:
-        return NONE, 0, 0
-    k = next_random(seed) % objects.shape[0]
-    return objects[k, 0], objects[k, 1], objects[k, 2]
 
 
 @kernel

@@ -213,7 +213,7 @@ def _split(
         _evaluate_leaf(full, pool, work, incumbent)
         return
     middle = midpoint(b.state, cutoff)
-    ranking = rank_objects(coarse, work.box, settings, b, work.gains, middle - cutoff, work.seed)
+    ranking = rank_objects(coarse, work.box, b, work.gains, middle - cutoff)
     if ranking.score.size == 0:
         _evaluate_leaf(full, pool, work, incumbent)
         return
