@@ -120,18 +120,6 @@ def test_layers_and_bounds_keep_the_optimum(seed: int, monkeypatch: pytest.Monke
     assert result.status is Status.OPTIMAL
 
 
-def test_long_lists_are_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All subsets at once: the same optimum."""
-    monkeypatch.setattr(layer_search, "SMALL", 0)
-    problem = hard_problem(7, 9)
-    expected = solve(problem)
-    monkeypatch.setattr(layer_search, "LONG", -1)
-    monkeypatch.setattr(layer_search.LayerSearch, "_find_start", lambda self: None)
-    found = solve(problem)
-    assert found.objective == pytest.approx(expected.objective, rel=1e-12)
-    assert found.objective == pytest.approx(plain_optimum(problem), rel=1e-12)
-
-
 def test_a_small_memory_ends_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a table may not grow, incumbent and bound of the layers so far are the result."""
     monkeypatch.setattr(layer_search, "ROOM", 16)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
 from marginbn.solvers.compile import prepare
-from marginbn.solvers.dynamic.all_subsets import LARGEST_TABLES, search_all_subsets, table_bytes
 from marginbn.solvers.dynamic.kernels.layers import enlarge, expand
 from marginbn.solvers.dynamic.shape import TABLE_BYTES, TRACE_BYTES, list_bytes
 from marginbn.solvers.orders import warm_up as warm_up_orders
@@ -32,9 +31,6 @@ SMALL = 12
 
 PASSES, ROUNDS = 12, 60
 """Of the dual ascent: the search is exponential in what it leaves open."""
-
-LONG = 1000
-"""Candidates per variable from which on all subsets are written down, if they fit."""
 
 ASCENT_WORK = 6_000_000
 """Candidates times rounds, at most."""
@@ -145,9 +141,6 @@ class LayerSearch:
         if self._run.is_closed and self._run.objective > -math.inf:
             return Status.OPTIMAL
         lists = self._useful_lists(ascent)
-        if self._has_long_lists(len(lists[1])):
-            search_all_subsets(self._run)
-            return Status.OPTIMAL
         clusters = (np.ascontiguousarray(ascent.clusters[:, 0]), ascent.multipliers)
         layer = Layer(np.zeros(1, np.uint64), np.zeros(1))
         for size in range(1, self._n + 1):
@@ -196,12 +189,6 @@ class LayerSearch:
         ends = np.concatenate([[0], np.cumsum(keep)])
         offsets = ends[lists.offsets].astype(np.int64)
         return offsets, np.ascontiguousarray(lists.masks[keep, 0]), lists.cost[keep]
-
-    def _has_long_lists(self, n_useful: int) -> bool:
-        """Whether all subsets fit and the lists that are left are long."""
-        tables = table_bytes(self._n)
-        fits = tables <= min(LARGEST_TABLES, self._room)
-        return fits and self._n > SMALL and n_useful > LONG * self._n
 
     def _next(
         self,
