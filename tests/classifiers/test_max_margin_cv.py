@@ -106,8 +106,8 @@ def test_the_final_solve_starts_from_larger_gammas(monkeypatch: pytest.MonkeyPat
     assert gammas == (2.0, 1.0, 0.5)
     assert len(calls) == 3 * 3 + 3
     assert starts[0] is None
-    assert starts[1] is results[0]
-    assert starts[2] is results[1]
+    assert starts[1] is results[0].structure
+    assert starts[2] is results[1].structure
     assert clf.result_ is results[2]
 
 

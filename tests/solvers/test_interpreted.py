@@ -49,7 +49,6 @@ def test_the_same_answer(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "is_at_hand", lambda *_: False)
     result = solve_structure(small(seed), "branch_bound")
     assert facts(result) == facts(compiled)
-    assert result.majorant is not None
     best = brute_force(small(seed))
     assert result.objective <= best + 1e-9 * abs(best) <= result.bound + 2e-9 * abs(best)
 

@@ -301,15 +301,15 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
 
     def _solve_above(
         self, problem: StructureProblem, gamma: float, budget: Budget
-    ) -> SolveResult | None:
-        """The answer at the nearest of the larger gammas, where the final search starts; each is
+    ) -> Structure | None:
+        """The structure at the nearest of the larger gammas, where the final search starts; each is
         solved from the one above it. Ctrl-C ends this stage: what is there is used.
         """
         gammas = [larger for larger in self._gamma_grid() if larger > gamma]
-        nearest: SolveResult | None = None
+        nearest: Structure | None = None
         with suppress(KeyboardInterrupt):
             for _, result in self._solve_path(problem, gammas, budget):
-                nearest = result
+                nearest = result.structure
         return nearest
 
     def _solve_path(
@@ -319,11 +319,11 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         budget: Budget,
         per_solve: float | None = None,
     ) -> Iterator[tuple[float, SolveResult]]:
-        """Solve for every gamma, the largest (easiest) first, each from its neighbour's answer.
+        """Solve for every gamma, the largest (easiest) first, each from the structure before it.
 
         ``per_solve`` seconds of work for each, where it is counted; see ``budget.py``.
         """
-        start: SolveResult | None = None
+        start: Structure | None = None
         search = self.search_settings()
         work = Work.of(per_solve, len(gammas), search.inner_time_limit)
         counts = search.solver in ("auto", "branch_bound") and problem.candidates.max_parents <= 2
@@ -342,7 +342,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             )
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt  # a fold with half a grid is no basis for a choice
-            start = result
+            start = result.structure
             work.spend(result.work)
             yield gamma, result
 

@@ -68,7 +68,7 @@ def run_search(
     certificate: PathLike | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
-    start: Structure | SolveResult | None = None,
+    start: Structure | None = None,
 ) -> Found:
     """Solve within the limits; a limit is a normal ending, reported by a warning."""
     before = _stamp(certificate)

@@ -269,7 +269,7 @@ class Coordinator:
             state = alone.snapshot()
             assert alone.selection is not None
             run.offer(alone.selection)
-            run.majorant, run.nodes = alone.majorant, alone.nodes
+            run.nodes = alone.nodes
             run.stop_requested = alone.stop_requested
             run.recall_bound(alone.bound)
         else:

@@ -15,15 +15,6 @@ whenever 0 <= z and Z >= s.
 (:attr:`StructureProblem.error`), Z is 2 e above the bound for the rounded scores: it bounds the
 exact optimum, and the gap the exact loss. If nothing is left to search and the gap is too wide all
 the same, the status is ROUNDING.
-
-**What one gamma knows about the next.** For dual weights u >= 0 with sum_c u_mc <= w_m every
-structure has
-
-    f(eta) <= gamma sum_m (w_m - sum_c u_mc) + (linear + A^T u) . eta .
-
-gamma stands in one place and the coefficients A do not depend on it, so the weights that bound a
-problem well bound its neighbours along a path of gammas too (:class:`Majorant`), and the structures
-whose combination is the relaxed solution there are the first guess here.
 """
 
 from __future__ import annotations
@@ -80,29 +71,6 @@ def _add_rows(digest: hashlib._Hash, codes: NDArray[np.integer]) -> None:
     for begin in range(0, len(codes), PIECE):
         part = np.ascontiguousarray(codes[begin : begin + PIECE], dtype="<i8")
         digest.update(part.tobytes())
-
-
-@dataclass(frozen=True, eq=False)
-class Majorant:
-    """f <= gamma * unused + constant + the sum of ``gradient`` over the chosen candidates, for
-    every structure of the problem and every gamma.
-    """
-
-    problem: str  # its name whatever gamma is
-    unused: float  # weight that the dual weights leave over
-    constant: float  # all else that does not depend on the structure, and the rounding allowance
-    gradient: NDArray[np.float64]  # (candidates,)
-    selections: NDArray[np.int64]  # (k, variables) structures that make up the relaxed solution
-    shares: NDArray[np.float64]  # (k,) their shares
-
-    def belongs_to(self, problem: StructureProblem) -> bool:
-        """Whether the problem differs in nothing but gamma."""
-        return self.problem == name_without_gamma(problem)
-
-
-def name_without_gamma(problem: StructureProblem) -> str:
-    """The same for all problems that differ in gamma alone."""
-    return fingerprint(problem if problem.is_linear else problem.with_gamma(1.0))
 
 
 def relative_gap(objective: float, bound: float, scale: float = 1.0) -> float:
@@ -220,8 +188,6 @@ class SolveResult:
         Wall-clock time, number of tree nodes (0 where there is no tree) and the solver's name.
         After going on from a checkpoint time and trace are those of the last call, nodes those of
         all calls.
-    majorant
-        What the solver knows about the same problem at other gammas, where it knows something.
     scale
         What the gap is relative to where objective and bound are small (:func:`relative_gap`).
     work
@@ -249,7 +215,6 @@ class SolveResult:
     seconds: float
     solver: str
     nodes: int = 0
-    majorant: Majorant | None = None
     scale: float = 1.0
     work: float = 0.0
 

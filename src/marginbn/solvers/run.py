@@ -1,6 +1,6 @@
 """One solve as a value: what was asked for, and what is known so far.
 
-A :class:`Run` carries the request (problem, limits, start, neighbour, seed, workers, callback,
+A :class:`Run` carries the request (problem, limits, start, seed, workers, callback,
 checkpoint) and the state (incumbent, bound, trace, nodes). A :class:`Solver` works on it and
 returns the :class:`Status` that ended the work. State is monotone by construction and belongs to
 the caller's thread. A limit and Ctrl-C are normal endings; :meth:`Run.ending` is the one place that
@@ -28,7 +28,7 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import result
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
 from marginbn.solvers.memory import Memory, Needs
-from marginbn.solvers.result import Majorant, SolveResult, Status, TracePoint
+from marginbn.solvers.result import SolveResult, Status, TracePoint
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,6 @@ class Run:
     problem: StructureProblem
     limits: Limits = field(default_factory=Limits)
     start: NDArray[np.int64] | None = None  # a selection to begin with
-    neighbour: Majorant | None = None  # what is known of the same problem at another gamma
     seed: int = 0  # of the heuristics
     n_jobs: int = 1  # workers on one search tree
     callback: Callback | None = None
@@ -198,7 +197,6 @@ class Run:
         self.stopped = Status.OPTIMAL
         """What has ended the search; OPTIMAL where nothing was left to search."""
         self.stop_requested = False
-        self.majorant: Majorant | None = None
         """What is known about the same problem at other gammas."""
         self.snapshot: Callable[[], SearchState] = self._earlier_search
         """How far the search is, for a checkpoint; solvers with a tree set it."""
@@ -383,7 +381,6 @@ class Run:
             seconds=self.deadline.elapsed(),
             solver=solver,
             nodes=self.nodes,
-            majorant=self.majorant,
             scale=self.problem.scale,
             work=self.work,
         )

@@ -26,7 +26,6 @@ from marginbn.solvers.checkpoint import Checkpoint, Saved
 from marginbn.solvers.memory import Memory, parse_memory
 from marginbn.solvers.result import (
     PROOF_TOLERANCE,
-    Majorant,
     SolveResult,
     Status,
     check_result,
@@ -219,7 +218,7 @@ def solve_structure(
     time_limit: float | None = None,
     node_limit: int | None = None,
     gap_tolerance: float = 1e-6,
-    start: Structure | SolveResult | None = None,
+    start: Structure | None = None,
     callback: Callback | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -241,8 +240,7 @@ def solve_structure(
     time_limit, node_limit, gap_tolerance
         Limits; reaching one is a normal ending and shows in the status.
     start
-        A structure to start from, made of the problem's candidates; or the result of the same
-        problem at another gamma: then the bound starts from its dual weights as well.
+        A structure to start from, made of the problem's candidates.
     callback
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
     seed
@@ -305,8 +303,6 @@ def solve_structure(
     chosen = _with_rows(choose_solver(problem, solver, run.memory, run.n_jobs), rows)
     if solver == "auto" and chosen.may_run_out_of_memory:
         run.heir = _heir(chosen, run)
-    if isinstance(start, SolveResult):
-        run.neighbour, start = _neighbour(chosen, problem, start), start.structure
     if start is not None:
         run.start = problem.candidates.selection(start)
     if checkpoint is not None:
@@ -347,20 +343,6 @@ def _with_rows(solver: Solver, rows: str) -> Solver:
         )
     make: Callable[..., Solver] = type(solver)
     return make(rows=rows)
-
-
-def _neighbour(solver: Solver, problem: StructureProblem, result: SolveResult) -> Majorant | None:
-    """What is known at another gamma, if it is of a solver that can use it."""
-    majorant = result.majorant
-    if majorant is None or result.solver != solver.name:
-        return None
-    if not majorant.belongs_to(problem):
-        raise InputError(
-            "start must be the result of the same problem at another gamma (data, candidates, "
-            "weights, smoothing and margin must be equal); pass start.structure to start from "
-            "its structure alone"
-        )
-    return majorant
 
 
 def solve_with(solver: Solver, run: Run) -> SolveResult:

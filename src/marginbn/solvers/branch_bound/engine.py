@@ -31,13 +31,13 @@ from marginbn.solvers.branch_bound.pair_tables import threads_for
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, rows_of, wants_groups
 from marginbn.solvers.branch_bound.saved_tree import gather, load, parse
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
-from marginbn.solvers.branch_bound.shape import KEPT_VERTICES, BranchBoundShape
+from marginbn.solvers.branch_bound.shape import BranchBoundShape
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker, first_pool
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import AVAILABLE, READY, is_at_hand, is_ready, prepare
 from marginbn.solvers.interpreted import is_small
 from marginbn.solvers.memory import COMPILING, refuse_if_confined
-from marginbn.solvers.result import Majorant, Status, name_without_gamma
+from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.tree_search import SearchTree, begin, saved_tree
 
@@ -209,7 +209,6 @@ class Search(SearchTree):
 
     def open(self) -> None:
         """Root box or the tree of an earlier call, first bound, first local search."""
-        self.run.majorant = self.run.neighbour
         self._set_root()
         vertex = self._mean_vertex()
         self.run.offer(self.encoding.selection(vertex))
@@ -367,7 +366,7 @@ class Search(SearchTree):
         return oracle.vertex.copy()
 
     def _open_root(self, vertex: IntArray) -> None:
-        """Push the root with the trivial majorant, or with that of another gamma."""
+        """Push the root with the trivial majorant."""
         inst, work, pool = self.encoding.instance, self.main.work, self.main.pool
         b = work.bounding
         upper, _ = maximise(inst, self.root, inst.linear, work.oracle)
@@ -378,43 +377,7 @@ class Search(SearchTree):
         b.state.bound = b.state.constant + upper
         b.state.smoothing = self.settings.smoothing_start * inst.gamma
         b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
-        if self.run.neighbour is not None:
-            self._use_neighbour(self.run.neighbour, error)
         self._push_root(pool)
-
-    def _use_neighbour(self, known: Majorant, error: float) -> None:
-        """Relaxed solution of another gamma, and its majorant if it is better."""
-        work, existing = self.main.work, self.encoding.candidate_of >= 0
-        b = work.bounding
-        for k, selection in enumerate(known.selections):
-            b.vertices[k] = self.encoding.vertex(selection)
-        b.state.n_active = len(known.shares)
-        b.share[: len(known.shares)] = known.shares
-        gradient = np.zeros(b.best_g.size)
-        gradient[existing] = known.gradient[self.encoding.candidate_of[existing]]
-        inst = self.encoding.instance
-        constant = inst.gamma * known.unused + known.constant + error
-        upper, _ = maximise(inst, self.root, gradient, work.oracle)
-        if constant + upper < b.state.bound:
-            b.state.unused, b.state.constant = known.unused, constant
-            b.state.bound = constant + upper
-            b.best_g[:] = gradient
-
-    def _keep_majorant(self) -> None:
-        """What the root knows about other gammas; as soon as the root is done."""
-        inst, b = self.encoding.instance, self.main.work.bounding
-        existing = self.encoding.candidate_of >= 0
-        gradient = np.zeros(self.run.problem.candidates.n_candidates)
-        gradient[self.encoding.candidate_of[existing]] = b.best_g[existing]
-        heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")[:KEPT_VERTICES]
-        self.run.majorant = Majorant(
-            name_without_gamma(self.run.problem),
-            float(b.state.unused),
-            float(b.state.constant - inst.gamma * b.state.unused),
-            gradient,
-            np.array([self.encoding.selection(b.vertices[k]) for k in heaviest]),
-            b.share[heaviest] / b.share[heaviest].sum(),
-        )
 
     # ------------------------------------------------------------------ the search
 
@@ -422,7 +385,7 @@ class Search(SearchTree):
         """One batch of a worker."""
         self.leave_python_if_slow(self._warm_up)
         own = self.team.workers[worker]
-        is_first, is_root = own is self.main, self.nodes == 0
+        is_first = own is self.main
         before = int(own.pool.state.iterations)
         stop = self.schedule.next_stop
         if not is_first:
@@ -441,9 +404,6 @@ class Search(SearchTree):
             )
         if is_first:
             self._count(int(own.pool.state.iterations) - before)
-        if is_first and is_root and own.nodes == 1:
-            self.report()  # the majorant needs the problem's name: a pass over the whole table
-            self._keep_majorant()
         return self._why_ended(own.code)
 
     def _count(self, iterations: int) -> None:
