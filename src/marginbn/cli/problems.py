@@ -72,9 +72,7 @@ def size(
         print_text(_describe(needed, memory, rows.n_rows, data.n_classes))
 
 
-def estimate_needs(
-    size: ProblemSize, max_parents: int, *, class_restricted: bool = True, n_jobs: int = 1
-) -> Needs:
+def estimate_needs(size: ProblemSize, max_parents: int, *, class_restricted: bool = True) -> Needs:
     """Memory that solver ``auto`` needs for a problem that has not been made yet.
 
     Constant features and required or forbidden arcs make it less.
@@ -90,10 +88,10 @@ def estimate_needs(
         cells, classes = (size.table_cells, size.n_classes) if samples else (0, 2)
         arcs = max_parents > 1
         shape = BranchBoundShape(n, n_class_sets, size.n_margin_rows, samples, classes, cells, arcs)
-        return shape.needs(n_jobs)
+        return shape.needs()
     if size.n_margin_rows == 0 and size.n_variables <= dynamic.FEW_VARIABLES:
         return dynamic.needs(size.n_variables, size.n_candidates)
-    return BranchCutShape(size.n_candidates, size.n_margin_rows).needs(n_jobs)
+    return BranchCutShape(size.n_candidates, size.n_margin_rows).needs()
 
 
 def _describe(needed: ProblemSize, memory: Needs, n_rows: int, n_classes: int) -> str:

@@ -246,8 +246,8 @@ def solve_structure(
     seed
         Seed of the solver's heuristics.
     n_jobs
-        Workers on one search tree, where the solver can use them (``branch_bound`` and
-        ``branch_cut`` can); None means 1, -1 all cores.
+        Workers on one search tree, where the solver can use them (``branch_bound`` can); None
+        means 1, -1 all cores.
     memory_limit
         Bytes that the solve may take, or text like ``"2 GB"``; None stands for most of what the
         machine has left. When open nodes fill it the search goes depth first.

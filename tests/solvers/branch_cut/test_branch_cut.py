@@ -503,12 +503,12 @@ def test_fixing_keeps_every_better_structure():
     run = Run(problem)
     run.offer(np.array([problem.candidates.group(i)[0] for i in range(6)]))
     search = Search(run, BranchCutSolver(heuristics=False))
-    search.team.value = optimum.objective - 1e-3 * abs(optimum.objective)
+    search.frontier.value = optimum.objective - 1e-3 * abs(optimum.objective)
     search.open()
-    node = search.team.take()
-    visitor, instance = search.visitors[0], search.shared.instance
+    node = search.frontier.take()
+    visitor, instance = search.visitor, search.shared.instance
     allowed = node.allowed(instance.n_candidates)
-    cutoff = search.team.cutoff
+    cutoff = search.frontier.cutoff
     relaxation = HybridRelaxation(instance, search.shared.pool, visitor, 0)
     relaxed = relaxation.solve(node.warm, allowed, [], cutoff, effort_at(instance, 0))
     visitor.fix(relaxed.prices, allowed)

@@ -33,7 +33,7 @@ class BranchCutSolver(Engine):
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """Memory for linear programmes, some open nodes and the coefficients."""
-        return BranchCutShape.of(problem).needs(n_jobs)
+        return BranchCutShape.of(problem).needs()
 
     def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
         """Compile the kernels (the first time on a machine, up to a minute, announced on stderr) or

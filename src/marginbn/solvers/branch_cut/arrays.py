@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,7 +38,6 @@ class Coefficients:
         self._margins = margins
         self._n_candidates = n_candidates
         self._cache: OrderedDict[int, FloatArray] = OrderedDict()
-        self._lock = threading.Lock()  # of the cache
         self._cache_bytes = cache_bytes
         self.dense = None
         if margins is None:
@@ -60,15 +58,13 @@ class Coefficients:
         if self.dense is not None:
             return self.dense[:, k]
         assert self._margins is not None  # without margins the matrix is dense and empty
-        with self._lock:
-            if k in self._cache:
-                self._cache.move_to_end(k)
-                return self._cache[k]
+        if k in self._cache:
+            self._cache.move_to_end(k)
+            return self._cache[k]
         made: FloatArray = self._margins.column(k).ravel()
-        with self._lock:
-            while self._cache and (len(self._cache) + 1) * 8 * self.n_rows > self._cache_bytes:
-                self._cache.popitem(last=False)
-            self._cache[k] = made
+        while self._cache and (len(self._cache) + 1) * 8 * self.n_rows > self._cache_bytes:
+            self._cache.popitem(last=False)
+        self._cache[k] = made
         return made
 
     def block(self, rows: IntArray, columns: IntArray) -> FloatArray:

@@ -15,13 +15,13 @@ from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.rows import RowPool
 from marginbn.solvers.branch_cut.separators import ClusterSeparator, FacetSeparator
-from marginbn.solvers.branch_cut.tree import Node, Tree, load_nodes, save_nodes
+from marginbn.solvers.branch_cut.tree import Node, load_nodes, save_nodes
 from marginbn.solvers.branch_cut.visit import (
     ASCENT_ROUNDS,
     ASCENTS,
     ORDERS_AT_ROOT,
+    Frontier,
     Shared,
-    Team,
     Visitor,
     prepare,
 )
@@ -35,7 +35,7 @@ from marginbn.solvers.orders.ascent import dual_ascent
 from marginbn.solvers.orders.parent_lists import to_members
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
-from marginbn.solvers.tree_search import SEED_STEP, SearchTree, saved_tree
+from marginbn.solvers.tree_search import SearchTree, saved_tree
 
 if TYPE_CHECKING:
     from marginbn.solvers.branch_cut import BranchCutSolver
@@ -79,73 +79,52 @@ def _call_kernels() -> None:
     pool.combine([pool.cluster((1, 2))], pool.violations(point) + 1.0)
 
 
-class FirstVisitor(Visitor):
-    """The worker in the caller's thread, which reports to the run at once."""
-
-    tree: Search
-
-    def poll(self) -> None:
-        """Report news of other workers, save if due, leave if the callback or the clock says so."""
-        if self.team.n_workers > 1:
-            self.tree.report()
-        self.tree.run.poll()
-
-    def claim(self, node: Node, bound: float) -> None:
-        """The same for a better bound of the node being visited."""
-        super().claim(node, bound)
-        self.tree.report()
-
-    def adopt(self, value: float, chosen: IntArray) -> None:
-        """The same for selections."""
-        super().adopt(value, chosen)
-        self.tree.hand_over()
-
-
 class Search(SearchTree):
     """State of one solve.
 
     The search works on the problem without dominated candidates, the run on the original one.
     """
 
-    team: Team
-
     def __init__(self, run: Run, solver: BranchCutSolver) -> None:
         run.poll()
-        self.shared = prepare(run.problem, run.memory, run.n_jobs, run.poll)
-        budget = self.shared.memory.tree
-        team = Team(Tree(budget), run.limits, budget, run.n_jobs, run.problem.scale)
-        super().__init__(run, team)
+        super().__init__(run)
+        self.shared = prepare(run.problem, run.memory, run.poll)
+        self.frontier = Frontier(self.shared.memory.tree, run.limits, run.problem.scale)
         self.name = solver.name
         self.heuristics = solver.heuristics
         self.parts = solver.parts
-        first = FirstVisitor(self.shared, self.team, run.deadline, solver, run.seed)
-        first.tree = self
-        self.visitors: list[Visitor] = [first]
-        for k in range(1, run.n_jobs):
-            seed = run.seed + SEED_STEP * k
-            self.visitors.append(Visitor(self.shared, self.team, run.deadline, solver, seed))
+        made = (self.shared, self.frontier, run, solver)
+        self.visitor = Visitor(*made, self.report, self.team.stop)
+        self._offered: IntArray | None = None  # the best selection that the run has seen
 
     @property
     def nodes(self) -> int:
         """Nodes visited, in earlier calls too."""
-        return self.team.nodes
+        return self.frontier.nodes
 
     @property
     def bound(self) -> float:
         """Of everything open, in progress, given up or found; infinite where nothing is known."""
-        bound = self.team.bound
+        bound = self.frontier.bound
         return bound if bound > -math.inf else math.inf
 
-    def selection(self, found: IntArray) -> IntArray:
-        """In the numbers of the original problem."""
-        return self.shared.original[found]
+    def hand_over(self) -> bool:
+        """Offer the best selection to the run. It counts as offered afterwards only: an interrupt
+        must not lose a structure whose leaf is no longer in the tree.
+        """
+        chosen = self.frontier.chosen
+        if chosen is None or chosen is self._offered:
+            return False
+        improved = self.run.offer(self.shared.original[chosen])
+        self._offered = chosen
+        return improved
 
     # ------------------------------------------------------------------ the root
 
     def open(self) -> None:
         """First incumbents, then the root node or the tree of an earlier call."""
         if self.heuristics:
-            self.team.value = self.run.objective
+            self.frontier.value = self.run.objective
             self._search_first()
         instance = self.shared.instance
         allowed = np.ones(instance.n_candidates, dtype=bool)
@@ -153,12 +132,12 @@ class Search(SearchTree):
         if not propagate(instance.offsets, instance.members, allowed, present):
             raise AssertionError("the first selection proves that the root is not empty")
         bound, rows = self._ascend(allowed)
-        chosen, _ = self.team.best
+        chosen = self.frontier.chosen
         first = self._starts()[0] if chosen is None else chosen
         warm = self.shared.first_state(first, allowed, rows)
         if not self._resume(warm):
             root = Node.of(min(bound, self.run.bound), 0, allowed, present, warm, None)
-            self.team.tree.push(root)
+            self.frontier.tree.push(root)
         self.set_open()
 
     def _ascend(self, allowed: BoolArray) -> tuple[float, list[int]]:
@@ -177,9 +156,9 @@ class Search(SearchTree):
         )
         limits = np.empty(len(allowed))
         limits[lists.index] = ascent.bound - ascent.reduced
-        removed = allowed & (limits <= self.team.cutoff)
+        removed = allowed & (limits <= self.frontier.cutoff)
         if removed.any():
-            self.team.discard(float(limits[removed].max()))
+            self.frontier.tree.discard(float(limits[removed].max()))
             allowed[removed] = False
         shared.pool.restrict(allowed)
         for cluster in ascent.seen:
@@ -192,7 +171,7 @@ class Search(SearchTree):
 
     def _search_first(self) -> None:
         """Climb from the incumbent and from the smallest sets, then kick."""
-        first, starts = self.visitors[0], self._starts()
+        first, starts = self.visitor, self._starts()
         if first.orders is not None:
             first.offer(starts[0])
             first.orders.join(first.orders.order_of(starts[0]))
@@ -216,10 +195,10 @@ class Search(SearchTree):
         if saved is None:
             return False
         (nodes, discarded), earlier = saved
-        self.team.tree.discard(discarded)
+        self.frontier.tree.discard(discarded)
         for node in nodes:
             self._reopen(node)
-        self.team.nodes = self.team.earlier_nodes = earlier
+        self.frontier.nodes = self.frontier.earlier_nodes = earlier
         return True
 
     def _reopen(self, node: Node) -> None:
@@ -229,22 +208,21 @@ class Search(SearchTree):
         present = node.present(instance.n_variables)
         if propagate(instance.offsets, instance.members, allowed, present):
             again = Node.of(node.bound, node.depth, allowed, present, node.warm, None)
-            self.team.tree.push(again)
+            self.frontier.tree.push(again)
 
     def snapshot(self) -> SearchState:
-        """The open nodes and those being visited, as they were when the visits began."""
+        """The open nodes and the one being visited, as it was when the visit began."""
         size = self.shared.instance.n_candidates, self.shared.instance.n_variables
-        with self.team.at_rest() as tree:
-            nodes, count, discarded = tree.nodes(), self.team.nodes, tree.discarded
-        self.hand_over()  # what has closed the nodes that are missing
-        return SearchState(self.name, count, save_nodes(nodes, discarded, *size))
+        tree = self.frontier.tree
+        saved = save_nodes(tree.nodes(), tree.discarded, *size)
+        return SearchState(self.name, self.nodes, saved)
 
     # ------------------------------------------------------------------ the search
 
     def advance(self, worker: int = 0) -> Status | None:
         """Visit one node."""
-        node = self.team.take()
+        node = self.frontier.take()
         if node is None:
-            return self.team.pause()
-        self.team.settle(node, self.visitors[worker].visit(node))
+            return self.frontier.limit() if len(self.frontier.tree) else Status.OPTIMAL
+        self.frontier.settle(node, self.visitor.visit(node))
         return None

@@ -39,7 +39,6 @@ f(K) = 0 always.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -203,11 +202,10 @@ class EdgeCut(Cut):
 
 
 class RowPool:
-    """All rows made so far; a number once given stays, so several workers may use one pool."""
+    """All rows made so far; a number once given stays."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = self._instance = instance
-        self._lock = threading.RLock()
         self._rows: list[Row] = []
         self._cuts: list[Cut] = []
         self._numbers: dict[Cut, int] = {}
@@ -227,14 +225,13 @@ class RowPool:
 
     def number(self, cut: Cut) -> int:
         """Number of the row of a cut, which is made on the first call."""
-        with self._lock:
-            if cut not in self._numbers:
-                row = cut.row(self._instance)
-                self._append(row if self._alive is None else row.restricted_to(self._alive))
-                self._everywhere[len(self._rows) - 1] = cut.everywhere
-                self._cuts.append(cut)
-                self._numbers[cut] = len(self._rows) - 1
-            return self._numbers[cut]
+        if cut not in self._numbers:
+            row = cut.row(self._instance)
+            self._append(row if self._alive is None else row.restricted_to(self._alive))
+            self._everywhere[len(self._rows) - 1] = cut.everywhere
+            self._cuts.append(cut)
+            self._numbers[cut] = len(self._rows) - 1
+        return self._numbers[cut]
 
     def cut(self, number: int) -> Cut:
         """What the row of a number says."""
@@ -265,12 +262,11 @@ class RowPool:
 
     def restrict(self, alive: BoolArray) -> None:
         """Leave candidates out of all rows that no node will ever allow again."""
-        with self._lock:
-            self._alive = alive.copy()
-            rows, self._rows = self._rows, []
-            self._flat = self._flat._replace(starts=np.zeros_like(self._flat.starts))
-            for row in rows:
-                self._append(row.restricted_to(alive))
+        self._alive = alive.copy()
+        rows, self._rows = self._rows, []
+        self._flat = self._flat._replace(starts=np.zeros_like(self._flat.starts))
+        for row in rows:
+            self._append(row.restricted_to(alive))
 
     def _append(self, row: Row) -> None:
         """Store a row behind the others, making room where necessary."""
@@ -296,9 +292,8 @@ class RowPool:
 
     def violations(self, point: FloatArray) -> FloatArray:
         """rhs - left-hand side of every row so far, -inf for those that hold at some nodes only."""
-        with self._lock:
-            count, flat = len(self._rows), self._flat
-            rhs, everywhere = self._rhs[:count], self._everywhere[:count]
+        count, flat = len(self._rows), self._flat
+        rhs, everywhere = self._rhs[:count], self._everywhere[:count]
         found = np.zeros(count)
         activities(flat, point, found)
         return np.where(everywhere, rhs - found, -np.inf)
@@ -311,8 +306,7 @@ class RowPool:
 
     def entries(self, numbers: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
         """Entries of some rows: place of the row in the list, candidate and coefficient."""
-        with self._lock:
-            starts, columns, coefficient = self._flat
+        starts, columns, coefficient = self._flat
         lengths = starts[numbers + 1] - starts[numbers]
         owner = np.repeat(np.arange(len(numbers)), lengths)
         first = starts[numbers] - (np.cumsum(lengths) - lengths)

@@ -1,8 +1,8 @@
 """The sizes that memory of branch and cut depends on, and how a search divides what it may take.
 
 Linear programmes grow with the candidates and with the samples near a kink; both have an allowance
-per candidate and per margin row, for every worker. The margin matrix, which workers share, is
-written out where it fits; else its columns are made when asked for and a cache keeps some.
+per candidate and per margin row. The margin matrix is written out where it fits; else its columns
+are made when asked for and a cache keeps some.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ class BranchCutShape:
     n_rows: int
 
     BASE: ClassVar = 60_000_000  # HiGHS and the rows of one programme, whatever the problem
-    PER_WORKER: ClassVar = 15_000_000  # the programme of each further worker
     PER_CANDIDATE, PER_ROW = 500, 200
     LARGEST_DENSE: ClassVar = 1_500_000_000  # written out where no limit says otherwise
     LARGEST_CACHE: ClassVar = 500_000_000  # of columns
@@ -33,15 +32,14 @@ class BranchCutShape:
         """Sizes of a problem."""
         return cls(problem.candidates.n_candidates, problem.n_rows)
 
-    def needs(self, n_jobs: int = 1) -> Needs:
+    def needs(self) -> Needs:
         """At the least, with columns made on demand; and with the matrix written out."""
-        programme = self.PER_CANDIDATE * self.n_candidates + self.PER_ROW * self.n_rows
-        least = self.BASE + programme + (n_jobs - 1) * (self.PER_WORKER + programme)
+        least = self.BASE + self.PER_CANDIDATE * self.n_candidates + self.PER_ROW * self.n_rows
         return Needs(least, least + 8 * self.n_rows * self.n_candidates)
 
-    def divide(self, memory: Memory, n_jobs: int = 1) -> Division:
+    def divide(self, memory: Memory) -> Division:
         """Divide what may be spent; without a limit never more than the largest sizes above."""
-        needs, has_limit = self.needs(n_jobs), memory.limit is not None
+        needs, has_limit = self.needs(), memory.limit is not None
         matrix = needs.full - needs.least
         fits = needs.full <= memory.spendable and (has_limit or matrix <= self.LARGEST_DENSE)
         left = max(0.0, memory.spendable - (needs.full if fits else needs.least))

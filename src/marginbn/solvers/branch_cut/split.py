@@ -14,7 +14,6 @@ those of objects that are little known are checked by a few strong-branching pro
 from __future__ import annotations
 
 import math
-import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import islice
@@ -139,7 +138,7 @@ class _Average:
 
 @dataclass
 class PseudoCosts:
-    """Observed losses per unit, by object and side, with averages by kind; for all workers.
+    """Observed losses per unit, by object and side, with averages by kind.
 
     ``unknown`` is the loss of a kind of which nothing is known.
     """
@@ -149,24 +148,20 @@ class PseudoCosts:
         default_factory=lambda: defaultdict(_Average)
     )
     of_kind: dict[tuple[Kind, int], _Average] = field(default_factory=lambda: defaultdict(_Average))
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def learn(self, split: Split, side: int, unit: float, loss: float) -> None:
         """A child (side 0 or 1) lost ``loss`` of bound where the object had to move by ``unit``."""
         unit = max(unit, SMALLEST_UNIT)
-        with self._lock:
-            self.of_split[split, side].add(max(loss, 0.0) / unit)
-            self.of_kind[split.kind, side].add(max(loss, 0.0) / unit)
+        self.of_split[split, side].add(max(loss, 0.0) / unit)
+        self.of_kind[split.kind, side].add(max(loss, 0.0) / unit)
 
     def observations(self, split: Split) -> int:
         """How often the less known side was seen."""
-        with self._lock:
-            return min(self.of_split[split, side].count for side in (0, 1))
+        return min(self.of_split[split, side].count for side in (0, 1))
 
     def expected(self, split: Split, value: float) -> tuple[float, float]:
         """Expected losses of the two children."""
-        with self._lock:
-            return self._rate(split, 0) * value, self._rate(split, 1) * (1.0 - value)
+        return self._rate(split, 0) * value, self._rate(split, 1) * (1.0 - value)
 
     def _rate(self, split: Split, side: int) -> float:
         own = self.of_split[split, side]
@@ -221,7 +216,7 @@ class _Probe(NamedTuple):
 
 
 class Chooser:
-    """Learns from node to node, with all workers; one per worker."""
+    """Learns from node to node."""
 
     def __init__(self, relaxation: HybridRelaxation, costs: PseudoCosts) -> None:
         self._relaxation = relaxation

@@ -1,19 +1,14 @@
-"""What workers share (arrays, structural rows, the tree), and one worker: what happens at a node.
+"""What a search is about (arrays, rows, open nodes, the best value), and what happens at a node.
 
-Open nodes, nodes in progress, the best value and everything given up are shared and change under
-one lock. A worker takes a node, visits it alone, for as long as that takes, and puts its children
-back in one step; in between the node stays on the list of those in progress, with the bound it had
-or a better one that was proved since. So at every moment the bound covers what anybody is working
-on, and a checkpoint contains it.
-
-What threads find prunes at once and waits to be handed to the run.
+The node being visited stays in the tree, with the bound it had or a better one that was proved
+since, until its children take its place in one step. So the bound covers everything at any time,
+and a checkpoint contains it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,9 +31,8 @@ from marginbn.solvers.memory import Division, Memory
 from marginbn.solvers.orders.local_search import OrderSearch
 from marginbn.solvers.orders.parent_lists import ParentLists
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Deadline, Limits, Stopped
-from marginbn.solvers.tree_search import REST, feasible_selection, initial_selection
-from marginbn.solvers.tree_search import Team as BaseTeam
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.tree_search import feasible_selection, initial_selection
 
 if TYPE_CHECKING:
     from marginbn.solvers.branch_cut import BranchCutSolver
@@ -71,15 +65,10 @@ LAST_RESORT = 4
 first they hardly ever do.
 """
 
-PATIENCE = 2.0
-"""Seconds for which threads are waited for at the end. One that is deep in a linear programme may
-take longer; it then leaves on its own, and nobody reads what it brings.
-"""
-
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What the workers share; safe to use from several threads."""
+    """The problem as the search sees it."""
 
     problem: StructureProblem  # without dominated candidates
     original: IntArray  # number of each of its candidates in the problem as it was given
@@ -117,12 +106,11 @@ class Shared:
 def prepare(
     problem: StructureProblem,
     memory: Memory | None = None,
-    n_jobs: int = 1,
     poll: Poll = lambda: None,
 ) -> Shared:
     """Write a problem out within the memory (None: without a limit)."""
     reduced = drop_dominated(problem)
-    division = BranchCutShape.of(reduced).divide(memory or Memory.probe(None), n_jobs)
+    division = BranchCutShape.of(reduced).divide(memory or Memory.probe(None))
     instance = arrays.build_instance(reduced, division.dense, poll, division.cache)
     pool = RowPool(instance)
     lists = ParentLists.of(reduced.candidates, reduced.linear) if reduced.is_linear else None
@@ -131,17 +119,13 @@ def prepare(
     return Shared(reduced, original, division, instance, pool, costs, lists)
 
 
-class Team(BaseTeam[IntArray]):
-    """The tree that workers share; they find selections."""
+class Frontier:
+    """Open nodes, the node being visited, the best value, and what was given up."""
 
-    def __init__(
-        self, tree: Tree, limits: Limits, budget: int, n_workers: int = 1, scale: float = 1.0
-    ) -> None:
-        super().__init__(n_workers)
-        self.scale = scale
-        self.patience = PATIENCE
-        self.tree = tree
+    def __init__(self, budget: int, limits: Limits, scale: float = 1.0) -> None:
+        self.tree = Tree(budget)
         self.limits = limits
+        self.scale = scale
         self.value = -math.inf
         """Best value that may prune."""
         self.chosen: IntArray | None = None
@@ -150,8 +134,6 @@ class Team(BaseTeam[IntArray]):
         self.earlier_nodes = 0  # of calls before this one
         self._largest = LAST_RESORT * max(budget, SMALLEST_TREE)
         self._next_search = 0
-
-    # ------------------------------------------------------------------ incumbents
 
     @property
     def cutoff(self) -> float:
@@ -162,142 +144,104 @@ class Team(BaseTeam[IntArray]):
         gap = max(self.limits.gap, SMALLEST_GAP)
         return value + CUTOFF_SHARE * gap * max(self.scale, abs(value))
 
-    def adopt(self, value: float, chosen: IntArray) -> None:
-        """Prune with a selection of that value from now on, if it is the best."""
-        with self._lock:
-            if value > self.value and not self.is_over:
-                self.value, self.chosen = value, np.array(chosen, dtype=np.int64)
-                self._found.append(self.chosen)
-
-    @property
-    def best(self) -> tuple[IntArray | None, float]:
-        """The best selection, where it is one of ours, and the best value."""
-        with self._lock:
-            return self.chosen, self.value
-
-    def take_turn(self, nodes_between: int) -> bool:
-        """Whether it is time for a local search; if so, the next one is so many nodes away."""
-        with self._lock:
-            is_due = self.nodes >= self._next_search
-            if is_due:
-                self._next_search = self.nodes + nodes_between
-            return is_due
-
-    # ------------------------------------------------------------------ nodes
-
     @property
     def bound(self) -> float:
         """Largest bound of everything open, in progress or ever given up, and the best value."""
-        with self._lock:
-            return max(self.tree.bound(), self.value)
+        return max(self.tree.bound(), self.value)
 
-    def discard(self, bound: float) -> None:
-        """Remember that structures with values up to ``bound`` were given up."""
-        with self._lock:
-            self.tree.discard(bound)
-
-    def claim(self, node: Node, bound: float) -> None:
-        """A node in progress has a better bound."""
-        with self._lock:
-            self.tree.claim(node, bound)
+    def take_turn(self, nodes_between: int) -> bool:
+        """Whether it is time for a local search; if so, the next one is so many nodes away."""
+        is_due = self.nodes >= self._next_search
+        if is_due:
+            self._next_search = self.nodes + nodes_between
+        return is_due
 
     def take(self) -> Node | None:
         """A node to visit; None if there is none, or none may be visited now."""
-        with self._lock:
-            if self.is_over or self._limit() is not None:
-                return None
-            node = self.tree.pop()
-            if node is not None:
-                self.nodes += 1
-            return node
+        node = None if self.limit() is not None else self.tree.pop()
+        self.nodes += node is not None
+        return node
 
     def settle(self, node: Node, children: list[Node]) -> None:
         """A visit is over: the children take the place of the node."""
-        with self._lock:
-            if not self.is_over:
-                self.tree.push_children(children, self.value)
-                self.tree.done(node)
-                self._change.notify_all()
+        self.tree.push_children(children, self.value)
+        self.tree.done(node)
 
-    def pause(self) -> Status | None:
-        """For a worker that got no node: wait for the others, or say why to end."""
-        with self._lock:
-            if self.tree.taken:
-                self._change.wait(REST)
-                return None
-            return Status.OPTIMAL if len(self.tree) == 0 else self._limit()
-
-    def _limit(self) -> Status | None:
+    def limit(self) -> Status | None:
         """Why no further node may be visited."""
         here = self.nodes - self.earlier_nodes
         if self.limits.nodes is not None and here >= self.limits.nodes:
             return Status.NODE_LIMIT
         return Status.MEMORY_LIMIT if self.tree.nbytes > self._largest else None
 
-    @contextmanager
-    def at_rest(self) -> Iterator[Tree]:
-        """The tree, with nobody changing it for the time of the block."""
-        with self._lock:
-            yield self.tree
-
 
 class Visitor:
-    """A worker with programmes, local search and random numbers of its own. It runs in a thread and
-    never meets the run; the one in the caller's thread is a subclass.
+    """Programmes, local search and random numbers of one search.
+
+    ``report`` is called where the bound of the node being visited or the best selection has
+    improved, ``stop`` ends compiled code.
     """
 
     def __init__(
-        self, shared: Shared, team: Team, deadline: Deadline, solver: BranchCutSolver, seed: int
+        self,
+        shared: Shared,
+        frontier: Frontier,
+        run: Run,
+        solver: BranchCutSolver,
+        report: Callable[[], object],
+        stop: IntArray,
     ) -> None:
         self.shared = shared
         self.instance = shared.instance
-        self.team = team
-        self.deadline = deadline
+        self.frontier = frontier
         self.heuristics = solver.heuristics
-        parts = solver.parts
+        self._run = run
+        self._report = report
+        seed, parts = run.seed, solver.parts
         self._relaxation = HybridRelaxation(shared.instance, shared.pool, self, seed, parts)
         self._chooser = Chooser(self._relaxation, shared.costs)
-        self.finder = IncumbentSearch(shared.instance, seed, self.team.stop)
+        self.finder = IncumbentSearch(shared.instance, seed, stop)
         self.orders: OrderSearch | None = None
         if shared.lists is not None and "orders" in parts:
-            self.orders = OrderSearch(shared.lists, seed, self.team.stop)
+            self.orders = OrderSearch(shared.lists, seed, stop)
 
     def poll(self) -> None:
-        """Leave if the search is over."""
-        if self.team.is_over:
-            raise Stopped(Status.INTERRUPTED)
-        if self.deadline.expired():
-            raise Stopped(Status.TIME_LIMIT)
+        """Save if due, leave if the callback or the clock says so."""
+        self._run.poll()
 
     def remaining(self) -> float:
         """Seconds left."""
-        return self.deadline.remaining()
+        return self._run.remaining()
 
     def claim(self, node: Node, bound: float) -> None:
         """The node being visited has a better bound."""
-        self.team.claim(node, bound)
+        self.frontier.tree.claim(node, bound)
+        self._report()
 
     def adopt(self, value: float, chosen: IntArray) -> None:
-        """A selection that may be the best."""
-        self.team.adopt(value, chosen)
+        """Prune with a selection from now on and report it, if it is the best."""
+        if value > self.frontier.value:
+            self.frontier.value = value
+            self.frontier.chosen = np.array(chosen, dtype=np.int64)
+            self._report()
 
     def visit(self, node: Node) -> list[Node]:
         """Bound a node, look for incumbents, fix and split; returns the children that are left."""
         allowed = node.allowed(self.instance.n_candidates)
         present = node.present(self.instance.n_variables)
-        if node.bound <= self.team.cutoff:
-            self.team.discard(node.bound)
+        if node.bound <= self.frontier.cutoff:
+            self.frontier.tree.discard(node.bound)
             return []
         if int(allowed.sum()) == self.instance.n_variables:
             return self._evaluate_leaf(np.flatnonzero(allowed))
         relaxed = self._relax(node, allowed, present)
         bound = min(node.bound, relaxed.bound)
         self._learn(node, relaxed)
-        self.team.claim(node, bound)
+        self.frontier.tree.claim(node, bound)
         if self.heuristics and relaxed.point is not None and relaxed.prices is not None:
             self._use_point(relaxed.point, relaxed.prices.values)
-        if bound <= self.team.cutoff:
-            self.team.discard(bound)
+        if bound <= self.frontier.cutoff:
+            self.frontier.tree.discard(bound)
             return []
         if relaxed.prices is not None:
             self.fix(relaxed.prices, allowed)
@@ -314,26 +258,26 @@ class Visitor:
             node.warm,
             allowed,
             [pool.edge(int(i), int(j)) for i, j in zip(*np.nonzero(present), strict=True)],
-            self.team.cutoff,
+            self.frontier.cutoff,
             relaxation.effort_at(self.instance, node.depth),
             lambda bound: self.claim(node, bound),
         )
 
     def offer(self, chosen: IntArray) -> None:
         """A selection is scored from the definition if it may be better than the best."""
-        best = self.team.value
-        if self.instance.value(chosen) > best - ROUNDING * max(self.team.scale, abs(best)):
+        best = self.frontier.value
+        if self.instance.value(chosen) > best - ROUNDING * max(self.frontier.scale, abs(best)):
             self.adopt(self.shared.problem.evaluate(chosen), chosen)
 
     def _evaluate_leaf(self, chosen: IntArray) -> list[Node]:
         """A node with one candidate per variable: its value is its bound."""
-        self.team.discard(self.shared.problem.evaluate(chosen))
+        self.frontier.tree.discard(self.shared.problem.evaluate(chosen))
         self.offer(chosen)
         return []
 
     def _learn(self, node: Node, relaxed: Relaxed) -> None:
         """What the split that made the node has gained: middles of brackets are compared."""
-        middle, origin = relaxed.middle(self.team.cutoff), node.origin
+        middle, origin = relaxed.middle(self.frontier.cutoff), node.origin
         if origin is not None and math.isfinite(middle):
             loss = origin.middle - middle
             self.shared.costs.learn(origin.split, origin.side, origin.unit, loss)
@@ -346,11 +290,11 @@ class Visitor:
         if self.orders is not None:
             order = self.orders.rounded(point)
             self.offer(self.orders.best_of(order))
-            if integral or self.team.take_turn(NODES_BETWEEN_ORDERS):
+            if integral or self.frontier.take_turn(NODES_BETWEEN_ORDERS):
                 self.orders.join(order)
-                self.search_orders(ORDERS_AT_NODE if self.team.nodes > 1 else ORDERS_AT_ROOT)
+                self.search_orders(ORDERS_AT_NODE if self.frontier.nodes > 1 else ORDERS_AT_ROOT)
             return
-        due = self.team.take_turn(self.finder.nodes_between)
+        due = self.frontier.take_turn(self.finder.nodes_between)
         if not (integral or due):
             return
         chosen = self.finder.rounded(point, values)
@@ -369,19 +313,19 @@ class Visitor:
 
     def kick(self, times: int) -> None:
         """Look around the best selection found so far."""
-        chosen, value = self.team.best
+        chosen, value = self.frontier.chosen, self.frontier.value
         if chosen is not None:
             self.offer(self.finder.around(chosen, value, times))
 
     def fix(self, prices: Prices, allowed: BoolArray) -> None:
         """Remove candidates whose structures cannot beat the incumbent."""
-        cutoff = self.team.cutoff
+        cutoff = self.frontier.cutoff
         if not math.isfinite(cutoff):
             return
         bounds = prices.bounds_by_candidate(self.instance, allowed)
         removed = allowed & (bounds <= cutoff)
         if removed.any():
-            self.team.discard(float(bounds[removed].max()))
+            self.frontier.tree.discard(float(bounds[removed].max()))
             allowed[removed] = False
 
     def _split(
@@ -395,7 +339,7 @@ class Visitor:
         """Make the children of a node; those that cannot be better are given up."""
         if int(allowed.sum()) == self.instance.n_variables:
             return self._evaluate_leaf(np.flatnonzero(allowed))
-        cutoff = self.team.cutoff
+        cutoff = self.frontier.cutoff
         choice = self._chooser.choose(relaxed, bound, cutoff, allowed, present, node.depth)
         children: list[Node] = []
         for side, change in enumerate(sides(self.instance, choice.split, allowed)):
@@ -407,7 +351,7 @@ class Visitor:
             if relaxed.prices is not None:
                 value = min(value, relaxed.prices.bound(self.instance, child))
             if value <= cutoff:
-                self.team.discard(value)
+                self.frontier.tree.discard(value)
                 continue
             children.append(Node.of(value, node.depth + 1, child, edges, relaxed.warm, origin))
         return children
