@@ -88,6 +88,9 @@ KEPT_DAYS = 30
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
+LEVEL = 1
+"""Of LLVM's optimiser for kernels: they run as fast as with level 3 and compile in less time."""
+
 TRIED = ((0, 61), (0, 69))
 """Drafts were tried with the first of these versions of numba and with the last before the second;
 others compile every kernel on its own.
@@ -106,6 +109,7 @@ _prepared: set[tuple[str, str]] = set()
 _told: set[str] = set()  # what stderr has been told
 
 _compile: Any = njit  # its annotations know neither NamedTuple arguments nor all options
+_compiler_lock: Any = import_module("numba.core.compiler_lock").global_compiler_lock
 
 
 def entry(function: F) -> F:
@@ -382,6 +386,18 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+@contextmanager
+def _optimised_less() -> Iterator[None]:
+    """Compile at :data:`LEVEL`, whatever level other functions of this process have."""
+    config: Any = numba.config
+    with _compiler_lock:
+        before, config.OPT = config.OPT, type(config.OPT)(LEVEL)
+        try:
+            yield
+        finally:
+            config.OPT = before
+
+
 def is_ready(package: str, mark: str = READY) -> bool:
     """Whether the machine code of all kernels of a package is on disk."""
     folder = _folders.get(f"{package}.kernels")
@@ -569,6 +585,12 @@ if AVAILABLE:
             if MODE.is_on:
                 return interpret(self.py_func, args)
             return super().__call__(*args)
+
+        def compile(self, sig: Any) -> Any:
+            """Machine code for types of arguments, from the disk or new."""
+            with _optimised_less():
+                usual: Any = super()
+                return usual.compile(sig)
 
     class DraftKernel(PlainCalls):
         """A function that others link as a draft.
