@@ -26,8 +26,8 @@ from marginbn import (
     margin_problem,
 )
 from marginbn.classifiers.validation import read_training_rows
-from marginbn.data.encode import encode_training
 from marginbn.data.labelled import missing_cost
+from marginbn.data.training import encode_training
 from marginbn.datasets import load_dataset, load_folder_dataset
 from marginbn.problem.problem import drop_dominated
 from marginbn.problem.scores import SCORES

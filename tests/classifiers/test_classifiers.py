@@ -29,7 +29,7 @@ from marginbn import (
     TANClassifier,
 )
 from marginbn.classifiers.validation import read_training_rows
-from marginbn.data.encode import encode_training
+from marginbn.data.training import encode_training
 
 # Without limits of time: a check that fits twice must not depend on how busy the machine is. The
 # grid is small; the one of the paper has its own tests.

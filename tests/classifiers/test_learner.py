@@ -29,7 +29,6 @@ from marginbn import (
     verify_certificate,
     verify_model,
 )
-from marginbn.data.encode import learn_plain_codings
 from marginbn.data.table import as_table
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import drop_dominated
@@ -55,9 +54,7 @@ def chain(n_rows: int = 300, seed: int = 0) -> pd.DataFrame:
 
 
 def plain_data(frame: pd.DataFrame) -> EncodedData:
-    table = as_table(frame)
-    coding = learn_plain_codings(table, np.ones(table.n_rows), 4, "drop")
-    return EncodedData(coding.encode(table), np.ones(table.n_rows), coding.variables)
+    return BayesianNetworkLearner(n_bins=4).encode_table(as_table(frame))
 
 
 def test_scikit_learn_accepts_it() -> None:

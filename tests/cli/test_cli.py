@@ -31,6 +31,7 @@ from marginbn.cli import app
 from marginbn.cli.data import parse_kinds
 from marginbn.cli.running import ProgressLine, clean_warnings
 from marginbn.data.labelled import stratified_holdout
+from marginbn.data.preparation import TableSettings
 from marginbn.datasets import load_dataset
 from marginbn.export.formats import load_network as load_any
 from marginbn.solvers.result import TracePoint
@@ -209,18 +210,35 @@ def test_the_summary_is_readable() -> None:
     assert run("fit", "iris", "-q", *EXACT).stderr == ""
 
 
+def test_a_fit_prepares_the_table_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For its hints and for what it learns; and it says everything once."""
+    learn, n_calls = TableSettings.learn, count()
+
+    def counting(*args: Any) -> Any:
+        next(n_calls)
+        return learn(*args)
+
+    monkeypatch.setattr(TableSettings, "learn", counting)
+    path = tmp_path / "t.csv"
+    rows = [f"{i % 7}.{i % 10},{'ab'[i % 2]},{'xy'[i % 2]}" for i in range(240)]
+    path.write_text("\n".join(["size,copy,class", *rows]))
+    result = run("fit", path, "--target", "class", "--holdout", "0", "--method", "tan")
+    assert next(n_calls) == 1
+    assert result.stderr.count("'copy' alone gives the class away") == 1
+
+
 def test_an_interrupted_measurement_keeps_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C in the second fit leaves the measures out, and nothing else."""
-    fit_rows, n_calls = MaxMarginBNClassifier.fit_rows, count()
+    fit_prepared, n_calls = MaxMarginBNClassifier.fit_prepared, count()
 
     def once(*args: Any) -> MaxMarginBNClassifier:
         if next(n_calls):
             raise KeyboardInterrupt
-        return fit_rows(*args)
+        return fit_prepared(*args)
 
-    monkeypatch.setattr(MaxMarginBNClassifier, "fit_rows", once)
+    monkeypatch.setattr(MaxMarginBNClassifier, "fit_prepared", once)
     result = run("fit", "iris", "--json", "-o", tmp_path / "m.json", *EXACT)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["quality"] is None

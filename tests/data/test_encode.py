@@ -6,10 +6,10 @@ import numpy as np
 import pandas
 import pytest
 
-from marginbn.data import encode
-from marginbn.data.encode import encode_training
+from marginbn.data import encode, training
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import as_table
+from marginbn.data.training import encode_training
 from marginbn.exceptions import DataWarning, InputError
 
 
@@ -21,7 +21,7 @@ def test_many_rows_are_encoded_by_column(monkeypatch: pytest.MonkeyPatch) -> Non
     table = as_table(list(zip(numbers.tolist(), words, strict=True)), names=["x", "y"])
     rows = LabelledTable.of(table, (numbers > 0.2).astype(int))
     usual = encode_training(rows, "drop")
-    monkeypatch.setattr(encode, "PIECE", 16)
+    monkeypatch.setattr(training, "PIECE", 16)
     large = encode_training(rows, "drop")
     assert (usual.data.codes.dtype, large.data.codes.dtype) == (np.int32, np.uint8)
     assert np.array_equal(large.data.codes, usual.data.codes)

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.data.columns import Column
-from marginbn.data.encode import MISSING_LABEL, Coding, TableCoding, encode_training, learn_coding
+from marginbn.data.encode import MISSING_LABEL, Coding, TableCoding, learn_coding
 from marginbn.data.labelled import LabelledTable, MissingPolicy
 from marginbn.data.table import Table, as_column, as_table
+from marginbn.data.training import encode_training
 from marginbn.exceptions import InputError
 
 CLASSES = np.array([0, 0, 0, 0, 1, 1, 1, 1])

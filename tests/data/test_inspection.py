@@ -188,7 +188,7 @@ def test_copies_and_codes_for_missing_values_are_told() -> None:
     rng = np.random.default_rng(0)
     age = np.where(rng.random(N) < 0.1, -999.0, rng.integers(20, 80, N))
     X = pd.DataFrame({"age": age, "again": age, "height": rng.normal(170, 9, N), "one": 1.5})
-    hints = inspect_data(X.assign(another=1.5), ["a", "b"] * (N // 2)).hints
+    hints = inspect_data(X.assign(another=1.5), ["a", "b"] * (N // 2)).notes
     assert "'again' and 'age' determine each other: keep one of them" in hints
     assert any(hint.startswith("-999 in 'age' is far from all other values") for hint in hints)
     told = [hint for hint in hints if "without cuts" not in hint]

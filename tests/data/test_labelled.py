@@ -13,8 +13,10 @@ from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import read_training_rows
 from marginbn.cli import data
 from marginbn.cli.options import Method, ModelOptions, TableOptions, build_classifier
-from marginbn.data.labelled import LabelledTable, validation_splits
+from marginbn.data.labelled import LabelledTable, MissingPolicy, validation_splits
+from marginbn.data.preparation import TableSettings
 from marginbn.data.table import Table, as_table
+from marginbn.data.training import TrainingRows, survey_rows
 from marginbn.exceptions import DataWarning, InputError
 
 TABLE = as_table(
@@ -43,14 +45,19 @@ def test_the_target_s_name_is_free() -> None:
 def test_missing_values_by_policy() -> None:
     """Kept, left out with a warning, refused by name."""
     rows = LabelledTable.of(TABLE, LABELS)
-    assert rows.without_missing("state") is rows
+    assert kept_rows(rows, "state").n_rows == 4
     with pytest.warns(DataWarning, match="1 of 4 rows have missing values"):
-        kept = rows.without_missing("drop")
+        kept = kept_rows(rows, "drop")
     assert kept.positions.tolist() == [0, 2, 3]
     with pytest.raises(InputError, match=r"in the columns \['size'\]"):
-        rows.without_missing("error")
+        kept_rows(rows, "error")
+    gaps = as_table([[None, 1.5], ["red", None]], names=["colour", "size"])
     with pytest.raises(InputError, match="every row"):
-        rows.take(np.array([1])).without_missing("drop")
+        kept_rows(LabelledTable.of(gaps, LABELS[:2]), "drop")
+
+
+def kept_rows(rows: LabelledTable, missing: MissingPolicy) -> LabelledTable:
+    return TrainingRows.of(survey_rows(rows), TableSettings(missing=missing)).drawn
 
 
 def same_columns(first: Table, second: Table) -> bool:

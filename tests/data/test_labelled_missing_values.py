@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.data.labelled import MOST_OF_A_CLASS, MOST_ROWS, LabelledTable, missing_cost
+from marginbn.data.preparation import TableSettings
 from marginbn.data.table import Table, as_column
+from marginbn.data.training import TrainingRows, survey_rows
 from marginbn.exceptions import DataWarning, InputError
 
 
@@ -36,20 +39,24 @@ def test_auto_never_loses_a_class() -> None:
     assert missing_cost(features, labels, "drop").lost_classes == ("rare",)
 
 
+def kept_rows(rows: LabelledTable, missing: Any) -> LabelledTable:
+    return TrainingRows.of(survey_rows(rows), TableSettings(missing=missing)).drawn
+
+
 def test_a_class_that_would_vanish_is_named() -> None:
     """D2: an error instead of a model that does not know the class."""
     X = table(x=["a", "b"] * 10 + [None] * 5)
     rows = LabelledTable.of(X, np.array(["A", "B"] * 10 + ["C"] * 5))
     with pytest.raises(InputError, match=r"no row of the class 'C'.*'auto'.*'x' \(5 rows\)"):
-        rows.without_missing("drop")
-    assert rows.without_missing("auto") is rows
+        kept_rows(rows, "drop")
+    assert kept_rows(rows, "auto").n_rows == 25
 
 
 def test_what_auto_leaves_out_is_told() -> None:
     """Number of rows and columns, at the caller."""
     rows = LabelledTable.of(table(x=[None, *["a", "b"] * 50]), np.arange(101) % 2)
     with pytest.warns(DataWarning, match="1 of 101 rows .*'auto'.*which miss 'x'") as caught:
-        assert rows.without_missing("auto").n_rows == 100
+        assert kept_rows(rows, "auto").n_rows == 100
     assert caught[0].filename == __file__
 
 
@@ -82,4 +89,4 @@ def test_nothing_is_said_of_complete_rows() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for policy in ("auto", "drop", "state", "error"):
-            assert rows.without_missing(policy) is rows
+            assert kept_rows(rows, policy).n_rows == 2

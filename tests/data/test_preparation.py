@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.data import preparation as module
-from marginbn.data.preparation import TableSettings, messages, rare_categories, tell
+from marginbn.data.labelled import LabelledTable
+from marginbn.data.preparation import TableSettings, messages, rare_categories
 from marginbn.data.table import Table, as_column
+from marginbn.data.training import TrainingRows, survey_rows
 from marginbn.exceptions import DataWarning, InputError
 
 
@@ -40,9 +43,10 @@ def test_defaults_leave_out_and_say_so() -> None:
     assert set(preparation.left_out) == {"name", "empty"}
     prepared = preparation.apply_to_all(RAW)
     assert prepared.column("city") is RAW.column("city")
+    rows = LabelledTable.of(RAW, np.arange(RAW.n_rows) % 2)
     with pytest.warns(DataWarning) as caught:
-        tell(preparation, TableSettings())
-    assert ["identifiers: 'name'" in str(w.message) for w in caught] == [True, False]
+        TrainingRows.of(survey_rows(rows), TableSettings())
+    assert ["identifiers: 'name'" in str(w.message) for w in caught][:2] == [True, False]
     assert "no row has a value: 'empty'" in str(caught[1].message)
     assert caught[0].filename == __file__
 

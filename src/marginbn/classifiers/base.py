@@ -46,7 +46,7 @@ from marginbn.data.new_rows import encode_row, feature_blocks
 from marginbn.data.preparation import Preparation, TableSettings
 from marginbn.data.source import row_pieces
 from marginbn.data.table import Table, as_stream
-from marginbn.data.training import RowsInBlocks, RowsInMemory, TrainingRows, read_source
+from marginbn.data.training import TrainingRows, check_target, survey, survey_rows
 from marginbn.exceptions import InputError
 from marginbn.network.class_joint import CLASS
 from marginbn.network.explain import Explanations, as_rows, explain_codes
@@ -231,6 +231,8 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
     >>> clf.check_parameters()
     >>> clf.fit_rows(rows).status_
     'fixed'
+    >>> clf.fit_prepared(TrainingRows.of(survey_rows(rows), clf.table_settings())).n_samples_
+    3
     >>> network = clf.network_
     >>> again = Fitted(
     ...     clf.classes_, clf.coding_, clf.preparation_, network.structure, network, None, 3, 0,
@@ -317,28 +319,26 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
             given = validation.read_training_rows(
                 self, X, y, sample_weight, kinds=self.column_kinds
             )
-            fitted = self._learn(RowsInMemory.of(given, settings, began))
+            fitted = self._learn(TrainingRows.of(survey_rows(given), settings, began))
             network = fitted.network.with_frames(frame_library(X))
             return self.restore(replace(fitted, network=network))
         if sample_weight is not None:
             raise InputError(
                 "sample_weight must be None for a table that is read in pieces; use class_weight"
             )
-        rows = read_source(stream, y, settings, began)
-        if not isinstance(rows, RowsInBlocks):
-            return self.fit_rows(rows, began)
-        validation.set_feature_names(self, rows.names)
-        return self.restore(self._learn(rows))
+        limit = self.get_params(deep=False).get("time_limit")
+        found = survey(stream, check_target(stream, y), self.column_kinds, limit)
+        return self.fit_prepared(TrainingRows.of(found, settings, began))
 
-    def fit_rows(self, rows: LabelledTable, began: float | None = None) -> Self:
-        """Learn from rows that are read already.
-
-        Limits of time count from ``began``, a time of :func:`time.monotonic`, or from now.
-        """
+    def fit_rows(self, rows: LabelledTable) -> Self:
+        """Learn from rows that are read already."""
         self.check_parameters()
-        validation.set_feature_names(self, rows.features.names)
-        began = monotonic() if began is None else began
-        return self.restore(self._learn(RowsInMemory.of(rows, self.table_settings(), began)))
+        return self.fit_prepared(TrainingRows.of(survey_rows(rows), self.table_settings()))
+
+    def fit_prepared(self, rows: TrainingRows) -> Self:
+        """Learn from rows that are prepared already, by the settings of this classifier."""
+        validation.set_feature_names(self, rows.found.names)
+        return self.restore(self._learn(rows))
 
     def restore(self, fitted: Fitted) -> Self:
         """Become the classifier that was fitted."""

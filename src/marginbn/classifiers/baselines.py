@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from marginbn.data.columns import Column
-from marginbn.data.labelled import LabelledTable
+from marginbn.data.labelled import LabelledTable, class_factors, label_codes
 from marginbn.data.preparation import TableSettings
 from marginbn.data.table import Table, as_table
 
@@ -105,7 +105,8 @@ class LogisticBaseline(_Baseline):
     def _weights(self, labels: NDArray[Any]) -> dict[str, Any]:
         if self.settings.class_weight is None:
             return {}
-        weights = LabelledTable.of(Table(()), labels).reweighted(self.settings.class_weight).weights
+        classes, codes = label_codes(labels)
+        weights = class_factors(self.settings.class_weight, classes, codes)[codes]
         return {"logisticregression__sample_weight": weights}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.classifiers.search import SearchingBNClassifier
 from marginbn.data.labelled import LabelledTable
-from marginbn.data.training import RowsInMemory
+from marginbn.data.training import TrainingRows, survey_rows
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import EncodedData
@@ -105,7 +104,7 @@ def certify_tables(classifier: BaseBNClassifier, rows: LabelledTable) -> tuple[f
     used = [plan.name for plan in classifier.preparation_.columns if not plan.left_out]
     settings = replace(classifier.table_settings(), keep_identifiers=True)
     known = replace(rows, features=rows.features.select(used))
-    table = RowsInMemory.of(known, settings, monotonic()).sample()
+    table = TrainingRows.of(survey_rows(known), settings).drawn
     classes = np.searchsorted(classifier.classes_.astype(str), table.labels.astype(str))
     codes = model.design.cells.coding.encode(table.features)
     variables = (classifier.network_.variables[0], *model.design.cells.coding.variables)

@@ -9,7 +9,6 @@ categories, missing values) is what the classifiers do with it.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self, get_args
 
@@ -21,16 +20,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import validation
 from marginbn.classifiers.base import Evidence, Fitted, Restorable
+from marginbn.classifiers.budget import half_used, time_for_search
 from marginbn.classifiers.search import DEFAULT_SEARCH, check_search, run_search
 from marginbn.classifiers.validation import seed_of
-from marginbn.data.encode import N_BINS, TableCoding, learn_plain_codings, tell_unseen
+from marginbn.data.encode import N_BINS, tell_unseen
 from marginbn.data.frames import frame_library
-from marginbn.data.labelled import LabelledTable, MissingPolicy, report_sample
-from marginbn.data.long_table import encode_plan, plan_survey, survey
+from marginbn.data.labelled import LabelledTable, MissingPolicy
 from marginbn.data.new_rows import feature_blocks
-from marginbn.data.preparation import Preparation, TableSettings, tell
+from marginbn.data.preparation import TableSettings
 from marginbn.data.source import Source, row_pieces
 from marginbn.data.table import Table, as_stream
+from marginbn.data.training import TrainingRows, survey, survey_rows
 from marginbn.exceptions import DataWarning, InputError, warn_user
 from marginbn.files import PathLike
 from marginbn.network.network import BayesianNetwork
@@ -41,9 +41,6 @@ from marginbn.problem.scores import SCORES
 from marginbn.proof.definition import define_data
 from marginbn.scoring.local_scores import ScoringListener, local_scores
 from marginbn.solvers.solve import Search
-
-SEARCH_SHARE = 0.2
-"""Of the time limit, for the search at least: slow scores must not end in a poor network."""
 
 
 class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
@@ -73,8 +70,8 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
     time_limit : float or None, default=50.0
-        Seconds for scores and search together; scores are not interrupted, and the search has at
-        least a fifth of it.
+        Seconds for the whole fit, reading included; reading and scores are not interrupted, and the
+        search has at least a tenth of it, up to half a second.
     certificate, random_state, n_jobs, search
         As in :class:`MaxMarginBNClassifier`.
 
@@ -216,22 +213,21 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         if stream is not None:
             return self._fit_stream(stream, sample_weight)
         rows = validation.read_plain_rows(self, X, sample_weight, kinds=self.column_kinds)
-        self._learn(*self.encode_rows(rows))
+        self._learn(self._prepare(rows))
         self.network_ = self.network_.with_frames(frame_library(X))
         return self
 
     def _fit_stream(self, stream: Source, sample_weight: Any) -> Self:
-        """Learn from a table in blocks; a short one is read as a whole."""
+        """Learn from a table that is read in blocks."""
         if sample_weight is not None:
             raise InputError("sample_weight must be None for a table that is read in pieces")
-        found, settings = survey(stream, None, self.column_kinds), self.table_settings()
-        if found.is_whole:
-            return self.fit_table(found.sample)
-        made = encode_plan(found, plan_survey(found, settings), self.n_bins)
-        tell(made.preparation, settings)
-        report_sample(made.sampled, found.n_rows)
+        began = time.monotonic()
+        found = survey(stream, None, self.column_kinds, self.time_limit)
         validation.set_feature_names(self, found.names)
-        return self._learn(made.data, made.coding, made.preparation, made.n_dropped)
+        return self._learn(TrainingRows.of(found, self.table_settings(), began))
+
+    def _prepare(self, rows: LabelledTable) -> TrainingRows:
+        return TrainingRows.of(survey_rows(rows, has_class=False), self.table_settings())
 
     def table_settings(self) -> TableSettings:
         """How this learner makes rows to learn from of a raw table."""
@@ -241,11 +237,11 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         """Learn from a table that is read already."""
         self.check_parameters()
         validation.set_feature_names(self, table.names)
-        return self._learn(*self.encode_rows(_plain(table)))
+        return self._learn(self._prepare(_plain(table)))
 
     def encode_table(self, table: Table) -> EncodedData:
         """The rows that are learned from."""
-        return self.encode_rows(_plain(table))[0]
+        return self._prepare(_plain(table)).encode(n_bins=self.n_bins).data
 
     def check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of."""
@@ -257,30 +253,14 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
                 "max_parents must be given for score='loglik': every parent helps the likelihood"
             )
 
-    def encode_rows(
-        self, given: LabelledTable
-    ) -> tuple[EncodedData, TableCoding, Preparation, int]:
-        """The rows that are learned from, how they are made, and how many were left out."""
-        settings = self.table_settings()
-        preparation = settings.learn(given.features)
-        tell(preparation, settings)
-        features = preparation.apply_to_all(given.features)
-        rows = replace(given, features=features).without_missing(self.missing)
-        coding = learn_plain_codings(
-            rows.features, rows.weights, self.n_bins, self.missing, rows.sample()
-        )
-        data = EncodedData(coding.encode(rows.features), rows.weights, coding.variables)
-        return data, coding, preparation, given.n_rows - rows.n_rows
-
-    def _learn(
-        self, data: EncodedData, coding: TableCoding, preparation: Preparation, n_dropped: int
-    ) -> Self:
-        """Structure and parameters from codes."""
+    def _learn(self, rows: TrainingRows) -> Self:
+        """Structure and parameters."""
+        training = rows.encode(half_used(self.time_limit, rows.elapsed), self.n_bins)
+        data, coding = training.data, training.coding
         constant = [variable.name for variable in data.variables if variable.arity == 1]
         if constant:
             text = f"no arcs, because all rows have the same value: {', '.join(constant)}"
             warn_user(text, DataWarning)
-        start = time.monotonic()
         problem = self.build_problem(data)
         self.n_candidates_ = problem.candidates.n_candidates
         rule = problem.candidates.rule
@@ -288,7 +268,7 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         found = run_search(
             problem,
             self.search or DEFAULT_SEARCH,
-            time_limit=self._time_left(time.monotonic() - start),
+            time_limit=time_for_search(self.time_limit, rows.elapsed()),
             certificate=self.certificate,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
@@ -302,21 +282,15 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
             Fitted(
                 np.empty(0),
                 coding,
-                preparation,
+                rows.preparation,
                 structure,
                 network,
                 found.result,
                 data.n_samples,
-                n_dropped,
+                rows.n_dropped,
                 evidence,
             )
         )
-
-    def _time_left(self, seconds: float) -> float | None:
-        """Seconds for the search; scores have taken so many of the time limit."""
-        if self.time_limit is None:
-            return None
-        return max(self.time_limit - seconds, SEARCH_SHARE * self.time_limit)
 
     def arcs(self) -> Arcs:
         """Required and forbidden arcs."""

@@ -36,10 +36,10 @@ from marginbn.classifiers.search import (
     run_search,
 )
 from marginbn.classifiers.validation import seed_of
-from marginbn.data.encode import EncodedTraining, encode_training
+from marginbn.data.encode import EncodedTraining
 from marginbn.data.labelled import LabelledTable, MissingPolicy, Split, validation_splits
 from marginbn.data.preparation import Preparation
-from marginbn.data.training import TrainingRows
+from marginbn.data.training import TrainingRows, encode_training
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
 from marginbn.files import PathLike
 from marginbn.interrupts import REQUESTS, in_deaf_children

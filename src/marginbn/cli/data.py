@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
 from typing import Any, get_args
 
 import numpy as np
@@ -27,7 +26,7 @@ from marginbn.data.preparation import TableSettings
 from marginbn.data.source import ARROW_SUFFIXES, Source
 from marginbn.data.table import Table, as_table, format_of, open_file, suggestion
 from marginbn.data.text_files import DELIMITERS, PACKED, other_delimiter, source_of_stream
-from marginbn.data.training import RowsInMemory
+from marginbn.data.training import TrainingRows, survey_rows
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.wording import listing
@@ -273,5 +272,5 @@ def encode_rows(
     from marginbn.classifiers.trained import encode_cells
 
     check_shape(rows.features.n_rows, rows.features.n_columns)
-    prepared = RowsInMemory.of(rows, settings, monotonic())
+    prepared = TrainingRows.of(survey_rows(rows), settings)
     return (encode_cells(prepared) if has_quartiles else prepared.encode()).data

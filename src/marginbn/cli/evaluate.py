@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any
 
 from marginbn.cli import options
-from marginbn.cli.inspect_table import look_at, tell_hints
+from marginbn.cli.inspect_table import prepare, tell_hints
 from marginbn.cli.running import DONE, OPEN_GAP, note, print_json, print_text, text_width
 from marginbn.exceptions import DataWarning
 from marginbn.network.wording import align, percent, seconds
@@ -54,7 +54,7 @@ def evaluate(
     kinds = feature_kinds(table)
     makers: dict[str, Any] = {m: _maker(m, model, search, kinds) for m in entrants}
     rows = load_rows(table)
-    tell_hints(look_at(makers[chosen](), rows), quiet)
+    tell_hints(prepare(makers[chosen](), rows), quiet)
     makers |= _baselines(makers[chosen]())
     scores: dict[str, FoldScores] = {}
     for method, make in makers.items():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbn.cli import options
-from marginbn.cli.inspect_table import look_at, tell_hints
+from marginbn.cli.inspect_table import prepare, tell_hints
 from marginbn.cli.running import (
     DONE,
     ERROR,
@@ -139,11 +139,11 @@ def learn_and_measure(
         return Outcome(classifier, [], None, None)
     source = load_source(table)
     rows = labelled_rows(source.train, source.target, table.drop)
-    report = look_at(classifier, rows)
-    tell_hints(report, quiet)
+    prepared = prepare(classifier, rows, began)
+    report = tell_hints(prepared, quiet)
     double = make_double(classifier)
     with showing_progress(classifier, quiet):
-        classifier.fit_rows(rows, began)
+        classifier.fit_prepared(prepared)
     accuracies = [measure_seen(classifier, rows)]
     if holdout is None and source.test is not None:
         test_rows = labelled_rows(source.test, source.target)

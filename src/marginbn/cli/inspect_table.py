@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
     from marginbn.data.inspection import DataReport
     from marginbn.data.labelled import LabelledTable
+    from marginbn.data.training import TrainingRows
 
 
 def inspect(
@@ -26,24 +27,29 @@ def inspect(
     file without --target: what `marginbn learn` would make of it, where no column is a class.
     """
     from marginbn.cli.data import feature_kinds, is_file_name, load_rows
+    from marginbn.data.inspection import inspect_rows, prepare_quietly
 
     model = options.ModelOptions(missing=missing)
     if table.target is None and is_file_name(table.table):
         report = look_without_class(table, missing)
     else:
         classifier = options.build_classifier(model).set_params(column_kinds=feature_kinds(table))
-        report = look_at(classifier, load_rows(table))
+        rows = prepare_quietly(load_rows(table), classifier.table_settings())
+        report = inspect_rows(rows)
     if json:
         print_json(report.to_dict())
     else:
         print_text(in_options(str(report)))
 
 
-def look_at(classifier: BaseBNClassifier, rows: LabelledTable) -> DataReport:
-    """What the classifier would make of the rows."""
-    from marginbn.data.inspection import inspect_rows
+def prepare(
+    classifier: BaseBNClassifier, rows: LabelledTable, began: float | None = None
+) -> TrainingRows:
+    """The rows as the classifier learns from them; warnings say what is done."""
+    from marginbn.data.training import TrainingRows, survey_rows
 
-    return inspect_rows(rows, classifier.table_settings())
+    classifier.check_parameters()
+    return TrainingRows.of(survey_rows(rows), classifier.table_settings(), began)
 
 
 def look_without_class(table: options.TableOptions, missing: options.Missing | None) -> DataReport:
@@ -55,7 +61,11 @@ def look_without_class(table: options.TableOptions, missing: options.Missing | N
     return inspect_data(load_features(table), column_kinds=feature_kinds(table), **given)
 
 
-def tell_hints(report: DataReport, quiet: bool) -> None:
-    """What should give pause and is not in the warnings of a fit, on stderr."""
+def tell_hints(rows: TrainingRows, quiet: bool) -> DataReport:
+    """Print what should give pause and is not in the warnings of a fit, on stderr."""
+    from marginbn.data.inspection import inspect_rows
+
+    report = inspect_rows(rows)
     for hint in report.hints:
         note(f"data: {in_options(hint)}", quiet)
+    return report

@@ -15,7 +15,7 @@ Tables without a class have bins of about equal weight; weights count as repetit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from marginbn.data.columns import Column, Kind, Scalar, parse_number
 from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins, short_cut
-from marginbn.data.labelled import LabelledTable, MissingPolicy, report_sample
+from marginbn.data.labelled import LabelledTable, MissingPolicy
 from marginbn.data.labels import MISSING_LABEL
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError, warn_user
-from marginbn.problem.encoded import PIECE, EncodedData, Variable
+from marginbn.problem.encoded import EncodedData, Variable
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,11 @@ def learn_coding(
     weights: NDArray[np.float64],
     n_classes: int,
     missing: MissingPolicy,
-    drawn: NDArray[np.intp] | slice = slice(None),
 ) -> Coding:
-    """Coding of one training column; numeric ones are discretised against the class, by the rows
-    that are ``drawn``.
-    """
+    """Coding of one training column; numeric ones are discretised against the class."""
     with_state = missing in ("state", "auto") and bool(column.missing.any())
     if column.kind == "numeric":
-        cuts = mdlp_cuts(column.numbers[drawn], class_codes[drawn], weights[drawn], n_classes)
+        cuts = mdlp_cuts(column.numbers, class_codes, weights, n_classes)
         return Coding(column.name, "numeric", tuple(float(c) for c in cuts), (), with_state)
     used = np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories)) > 0
     categories = tuple(c for c, seen in zip(column.categories, used, strict=True) if seen)
@@ -159,49 +156,55 @@ IsLate = Callable[[], bool]
 """Whether cuts have taken as much time as they may."""
 
 
-def encode_training(
-    rows: LabelledTable,
-    missing: MissingPolicy,
-    is_late: IsLate = lambda: False,
-) -> EncodedTraining:
-    """Learn codings from the rows, discretising against the class, and encode; class first.
-
-    It is asked before every numeric column of a long table whether it ``is_late``: then the rest
-    are cut by some of the rows only, with a :class:`DataWarning`.
-    """
-    classes = np.unique(rows.labels)
-    class_codes = np.searchsorted(classes, rows.labels)
-    coding = _learn_codings(rows, class_codes, len(classes), missing, is_late)
-    variables = (Variable(rows.target, tuple(str(c) for c in classes)), *coding.variables)
-    if rows.n_rows > PIECE:
-        codes = _by_column(class_codes, coding, rows.features, variables)
-    else:
-        codes = np.column_stack([class_codes.astype(np.int32), coding.encode(rows.features)])
-    return EncodedTraining(coding, classes, EncodedData(codes, rows.weights, variables))
-
-
-def _learn_codings(
+def learn_codings(
     rows: LabelledTable,
     class_codes: NDArray[np.integer],
     n_classes: int,
-    missing: MissingPolicy,
-    is_late: IsLate,
-) -> TableCoding:
-    """Codings of all columns; the first ones by all rows, those for which it is late by a few."""
+    state_columns: Collection[str],
+    n_bins: int | None = None,
+    *,
+    is_whole: bool = True,
+    is_late: IsLate = lambda: False,
+) -> tuple[TableCoding, list[str]]:
+    """Codings of all columns, and the names of those that were cut by few rows.
+
+    Parameters
+    ----------
+    rows, class_codes, n_classes
+        Prepared rows with their classes; none of them lacks a value in a column that has no state
+        for it.
+    state_columns
+        Columns in which missing is a state.
+    n_bins
+        Cuts numbers at quantiles, into bins of about equal weight, instead of by the class.
+    is_whole
+        Whether these are all rows; otherwise other rows may have categories that these have not.
+    is_late
+        Asked before every numeric column of many rows: then the rest are cut by some of the rows,
+        with a :class:`DataWarning`.
+    """
+    codings, hurried = [], list[str]()
     few: NDArray[np.intp] | None = None
-    sample = rows.sample()
-    codings, hurried = [], []
     for column in rows.features.columns:
-        is_long = column.kind == "numeric" and rows.n_rows > ENOUGH_ROWS
-        if is_long and few is None and is_late():
+        with_state = column.name in state_columns
+        if column.kind == "categorical":
+            used = column.counts > 0 if is_whole else np.ones(len(column.categories), np.bool_)
+            categories = tuple(c for c, seen in zip(column.categories, used, strict=True) if seen)
+            codings.append(Coding(column.name, "categorical", (), categories, with_state))
+            continue
+        if few is None and rows.n_rows > ENOUGH_ROWS and is_late():
             few = np.sort(np.random.default_rng(0).choice(rows.n_rows, ENOUGH_ROWS, replace=False))
-        drawn = few if is_long and few is not None else sample
-        if is_long and few is not None:
+        values, classes, weights = column.numbers, class_codes, rows.weights
+        if few is not None:
             hurried.append(column.name)
-        codings.append(learn_coding(column, class_codes, rows.weights, n_classes, missing, drawn))
-    if not isinstance(sample, slice):
-        names = [c.name for c in codings if c.kind == "numeric" and c.name not in hurried]
-        report_sample(names, len(rows.given_labels))
+            values, classes, weights = values[few], classes[few], weights[few]
+        if n_bins is None:
+            cuts = tuple(mdlp_cuts(values, classes, weights, n_classes).tolist())
+            codings.append(Coding(column.name, "numeric", cuts, (), with_state))
+        else:
+            known = ~np.isnan(values)
+            own = (values[known], weights[known], n_bins, with_state)
+            codings.append(quantile_coding(column.name, *own))
     if hurried:
         warn_user(
             f"time_limit is short for these rows: the bins of {len(hurried)} numeric columns "
@@ -209,25 +212,7 @@ def _learn_codings(
             "a larger time_limit cuts them by all rows",
             DataWarning,
         )
-    return TableCoding(tuple(codings))
-
-
-def _by_column(
-    class_codes: NDArray[np.integer],
-    coding: TableCoding,
-    features: Table,
-    variables: tuple[Variable, ...],
-) -> NDArray[np.integer]:
-    """Codes of many rows without gaps, one column after the other in as few bytes as hold them."""
-    dtype = np.min_scalar_type(max(variable.arity for variable in variables) - 1)
-    out = np.empty((len(variables), len(class_codes)), dtype=dtype)
-    out[0] = class_codes
-    for i, (own, column) in enumerate(zip(coding.columns, features.columns, strict=True), 1):
-        codes = own.encode(column)
-        if codes.min() < 0:  # would become another state
-            raise InputError(f"column {own.name!r} has missing values; set missing='state'")
-        out[i] = codes
-    return out.T
+    return TableCoding(tuple(codings)), hurried
 
 
 # --- categories never seen ------------------------------------------------------------------------
@@ -405,27 +390,3 @@ def quantile_coding(
     cuts = quantile_cuts(values, weights, n_bins)
     kept = kept_values(values, weights, cuts)
     return Coding(name, "numeric", tuple(cuts.tolist()), (), with_state, kept)
-
-
-def learn_plain_codings(
-    table: Table,
-    weights: FloatArray,
-    n_bins: int,
-    missing: Any,
-    drawn: NDArray[np.intp] | slice = slice(None),
-) -> TableCoding:
-    """Codings of all columns where none is a class: categories are states, numbers are cut at
-    quantiles into bins of about equal weight, or at every value if these are no more than bins.
-    The rows that are ``drawn`` decide the cuts.
-    """
-    nobody = np.zeros(table.n_rows, dtype=np.int64)
-    codings = []
-    for column in table.columns:
-        if column.kind != "numeric":
-            codings.append(learn_coding(column, nobody, weights, 1, missing))
-            continue
-        numbers, own = column.numbers[drawn], weights[drawn]
-        known = ~np.isnan(numbers)
-        with_state = missing in ("state", "auto") and bool(column.missing.any())
-        codings.append(quantile_coding(column.name, numbers[known], own[known], n_bins, with_state))
-    return TableCoding(tuple(codings))

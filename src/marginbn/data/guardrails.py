@@ -38,19 +38,15 @@ REPEATED = 0.01
 _SHOWN = 5
 
 
-def find_slips(rows: LabelledTable, used: Sequence[str]) -> list[str]:
+def find_slips(rows: LabelledTable, used: Sequence[str], has_class: bool = True) -> list[str]:
     """One line for each slip of the columns that are used, before they are prepared."""
     if rows.n_rows < LEAST_ROWS:
         return []
     rows = _few_rows(rows)
     table = rows.features.select(used)
-    lines = [_leak_text(c.name, *found) for c in table.columns if (found := _leak(c, rows.labels))]
-    return [*lines, *slips_of_columns(table)]
-
-
-def slips_of_columns(table: Table) -> list[str]:
-    """The same without a class."""
-    lines = [
+    leaks = [(c.name, _leak(c, rows.labels)) for c in table.columns if has_class]
+    lines = [_leak_text(name, *found) for name, found in leaks if found is not None]
+    lines += [
         f"{_listed(names[1:])} and {names[0]!r} determine each other: keep one of them"
         for names in _one_to_one(table)
     ]
@@ -72,7 +68,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _few_rows(rows: LabelledTable) -> LabelledTable:
-    rows = rows.sampled()
     if rows.n_rows <= LOOKED_AT:
         return rows
     keys = row_keys(0, rows.n_rows)

@@ -17,7 +17,8 @@ parent.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,22 +27,19 @@ from numpy.typing import NDArray
 
 from marginbn.data.amounts import is_amount_kind
 from marginbn.data.columns import Column
-from marginbn.data.dates import is_date_kind
-from marginbn.data.encode import N_BINS, TableCoding, encode_training, learn_plain_codings
-from marginbn.data.guardrails import find_slips, slips_of_columns
-from marginbn.data.labelled import LabelledTable, MissingPolicy, missing_cost
+from marginbn.data.encode import N_BINS, IsLate
+from marginbn.data.labelled import LabelledTable, MissingPolicy
 from marginbn.data.preparation import (
     LEAST_VALUES,
     ColumnPlan,
-    Preparation,
     TableSettings,
     may_be_identifier,
-    messages,
     what_else,
     why_identifier,
 )
 from marginbn.data.table import Kinds, Table, as_column, as_table
-from marginbn.exceptions import InputError
+from marginbn.data.training import TrainingRows, survey_rows
+from marginbn.exceptions import DataWarning, InputError
 
 RARE_COUNT = 5
 """A category or class with fewer rows is called rare."""
@@ -104,7 +102,7 @@ class DataReport:
         Free parameters of naive Bayes, and at most with one more parent per feature. Without a
         class: of a network without arcs, and at most with one parent per column.
     done
-        What a fit does with columns, one line each; it says the same in warnings.
+        What a fit does with columns, and slips of the table; a fit gives each line as a warning.
     hints
         What else should give pause, one line each.
 
@@ -237,106 +235,71 @@ def inspect_data(
     settings = TableSettings(column_kinds, missing or ("drop" if y is None else "auto"))
     if n_bins < 1:
         raise InputError(f"n_bins must be at least 1, got {n_bins}")
+    table = as_table(X, kinds=column_kinds)
     if y is None:
-        return inspect_plain(as_table(X, kinds=column_kinds), settings, n_bins)
+        rows = LabelledTable.of(table, np.zeros(table.n_rows, dtype=np.int64))
+        return inspect_rows(prepare_quietly(rows, settings, has_class=False), n_bins=n_bins)
     labels = as_column(y, name=str(getattr(y, "name", None) or "class")).as_kind("categorical")
     known = ~labels.missing
     if not known.any():
         raise InputError("y must hold a class in at least one row")
-    table = as_table(X, kinds=column_kinds)
     if table.n_rows != labels.n_rows:
         raise InputError(f"X and y must be of equal length, got {table.n_rows} and {labels.n_rows}")
     values = np.asarray(labels.take(known).values.tolist())
     rows = LabelledTable.of(table.take(known), values, labels.name)
-    return inspect_rows(rows, settings, n_without_class=int((~known).sum()))
+    return inspect_rows(prepare_quietly(rows, settings), n_without_class=int((~known).sum()))
+
+
+def prepare_quietly(
+    rows: LabelledTable, settings: TableSettings, has_class: bool = True
+) -> TrainingRows:
+    """Rows as a fit prepares them; what it warns of stands in the report."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return TrainingRows.of(survey_rows(rows, has_class), settings, is_lenient=True)
 
 
 def inspect_rows(
-    rows: LabelledTable, settings: TableSettings, n_without_class: int = 0
+    rows: TrainingRows,
+    n_without_class: int = 0,
+    n_bins: int | None = None,
+    is_late: IsLate = lambda: False,
 ) -> DataReport:
-    """The same for rows that are read already."""
-    missing = settings.missing
-    look = _look(rows, settings, lambda kept: encode_training(kept, "state").coding)
-    classes, counts = np.unique(rows.labels, return_counts=True)
-    by_class = dict(zip(classes.tolist(), counts.tolist(), strict=True))
-    plain, tree = _count_parameters(len(classes), list(look.states.values()))
-    policies = {name: _policy(look.prepared, name) for name in POLICIES}
+    """The same for rows that are prepared already; ``n_bins`` where none is a class."""
+    found, missing = rows.found, rows.settings.missing
+    coding = rows.coding(is_late, n_bins)
+    states = {variable.name: variable.arity for variable in coding.variables}
+    columns = tuple(_inspect_column(column, rows, states) for column in found.sample.columns)
+    has_class, n_classes = found.target is not None, len(found.classes)
+    counts = np.bincount(found.class_codes, minlength=n_classes).tolist()
+    by_class = dict(zip(found.classes.tolist(), counts, strict=True)) if has_class else {}
+    plain, tree = _count_parameters(n_classes, list(states.values()))
+    costs = {name: rows.cost_of(name) for name in POLICIES}
+    policies = {
+        name: PolicyReport(cost.n_dropped, cost.lost_classes if has_class else ())
+        for name, cost in costs.items()
+    }
+    n_left = found.n_rows - (costs[missing].n_dropped if missing in costs else 0)
     hints = [
-        *find_slips(rows, look.used),
         *_class_hints(by_class),
-        *_column_hints(look.columns),
-        *_cut_hints(look.columns),
-        *_value_hints(look.prepared.features),
-        *_missing_hints(look.prepared, missing, policies),
-        *_parameter_hints(_NAIVE, plain, rows.n_rows - _rows_lost(policies, missing)),
+        *_column_hints(columns),
+        *(_cut_hints(columns) if has_class else ()),
+        *_value_hints(rows.prepared),
+        *_missing_hints(rows, policies),
+        *_parameter_hints(_NAIVE if has_class else _WITHOUT_ARCS, plain, n_left),
     ]
     return DataReport(
-        rows.target,
-        rows.n_rows,
+        found.target,
+        found.n_rows,
         n_without_class,
         by_class,
-        look.columns,
+        columns,
         policies,
         plain,
         tree,
-        look.done,
+        rows.said,
         tuple(hints),
     )
-
-
-def inspect_plain(table: Table, settings: TableSettings, n_bins: int = N_BINS) -> DataReport:
-    """The same for a table in which no column is a class."""
-    missing = settings.missing
-
-    def cut(kept: LabelledTable) -> TableCoding:
-        return learn_plain_codings(kept.features, kept.weights, n_bins, "state")
-
-    rows = LabelledTable.of(table, np.zeros(table.n_rows, dtype=np.int64))
-    look = _look(rows, settings, cut)
-    plain, tree = _count_parameters(1, list(look.states.values()))
-    costs = {name: _policy(look.prepared, name) for name in POLICIES}
-    policies = {name: PolicyReport(cost.n_rows_lost, ()) for name, cost in costs.items()}
-    hints = [
-        *slips_of_columns(table.select(look.used)),
-        *_column_hints(look.columns),
-        *_value_hints(look.prepared.features),
-        *_missing_hints(look.prepared, missing, policies),
-        *_parameter_hints(_WITHOUT_ARCS, plain, rows.n_rows - _rows_lost(policies, missing)),
-    ]
-    return DataReport(
-        None, rows.n_rows, 0, {}, look.columns, policies, plain, tree, look.done, tuple(hints)
-    )
-
-
-@dataclass(frozen=True)
-class _Look:
-    """What becomes of the columns, with or without a class."""
-
-    prepared: LabelledTable
-    states: dict[str, int]
-    columns: tuple[ColumnReport, ...]
-    done: tuple[str, ...]
-    used: list[str]
-
-
-def _look(
-    rows: LabelledTable,
-    settings: TableSettings,
-    learn: Callable[[LabelledTable], TableCoding],
-) -> _Look:
-    """States are counted on the rows that stay, missing as one of them where it occurs."""
-    preparation = settings.learn(rows.features)
-    prepared = LabelledTable.of(
-        preparation.apply_to_all(rows.features), rows.labels, rows.target, weights=rows.weights
-    )
-    kept = missing_cost(prepared.features, prepared.labels, settings.missing).kept
-    coding = learn(prepared.take(kept) if kept.any() else prepared)
-    states = {variable.name: variable.arity for variable in coding.variables}
-    columns = tuple(
-        _inspect_column(column, preparation, states) for column in rows.features.columns
-    )
-    done = tuple(messages(preparation, settings))
-    return _Look(prepared, states, columns, done, preparation.used_names)
 
 
 def _count_parameters(n_classes: int, arities: Sequence[int]) -> tuple[int, int]:
@@ -345,56 +308,44 @@ def _count_parameters(n_classes: int, arities: Sequence[int]) -> tuple[int, int]
     return n_classes - 1 + n_classes * free, n_classes - 1 + n_classes * widest * free
 
 
-def _policy(rows: LabelledTable, name: str) -> PolicyReport:
-    cost = missing_cost(rows.features, rows.labels, name)
-    return PolicyReport(cost.n_dropped, cost.lost_classes)
-
-
-def _rows_lost(policies: dict[str, PolicyReport], missing: str) -> int:
-    return policies[missing].n_rows_lost if missing in policies else 0
-
-
-def _inspect_column(
-    column: Column, preparation: Preparation, states: dict[str, int]
-) -> ColumnReport:
-    plan = next(plan for plan in preparation.columns if plan.name == column.name)
+def _inspect_column(column: Column, rows: TrainingRows, states: dict[str, int]) -> ColumnReport:
+    plan = next(plan for plan in rows.preparation.columns if plan.name == column.name)
+    places = rows.missing.get(plan.result_names[0], rows.found.missing.get(column.name))
     written = column
     if is_amount_kind(plan.kind) and not plan.left_out:
         (column,) = plan.apply(column)
-    counts = _value_counts(column)
+    counts = _value_counts(column, rows.found.counts.get(column.name))
     n_rare = int(((counts > 0) & (counts < RARE_COUNT)).sum()) if column.kind != "numeric" else 0
-    n_states = states.get(column.name, 0)
-    if is_date_kind(plan.kind):
-        n_states = sum(n for name, n in states.items() if name.startswith(f"{column.name} "))
+    n_states = sum(states.get(name, 0) for name in plan.result_names)
     n_distinct = int(np.count_nonzero(counts))
     return ColumnReport(
         column.name,
         plan.kind,
-        int(column.missing.sum()),
+        0 if places is None else int(places.sum()),
         n_distinct,
         n_rare,
         n_states,
-        _remark(written, plan, n_distinct, n_rare),
+        _remark(written, plan, counts, n_rare),
     )
 
 
-def _value_counts(column: Column) -> NDArray[np.int64]:
+def _value_counts(column: Column, counts: NDArray[np.int64] | None) -> NDArray[np.int64]:
     if column.kind == "numeric":
         return np.unique(column.numbers[~column.missing], return_counts=True)[1]
-    return np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories))
+    return column.counts if counts is None else counts
 
 
-def _remark(column: Column, plan: ColumnPlan, n_distinct: int, n_rare: int) -> str:
+def _remark(column: Column, plan: ColumnPlan, counts: NDArray[np.int64], n_rare: int) -> str:
     if plan.left_out:
         return f"left out: {plan.left_out}"
     if is_amount_kind(plan.kind):
         return f"numbers as in {next(c for c in column.categories if c not in plan.merged)!r}"
-    reason = why_identifier(column, column.counts)
+    reason = why_identifier(column, counts)
     if reason is not None:
         return f"names its rows: {reason}"
-    if n_distinct == 1:
+    if np.count_nonzero(counts) == 1:
         return "constant"
-    if column.kind == "categorical" and (likelier := what_else(column, column.counts)):
+    if column.kind == "categorical" and (likelier := what_else(column, counts)):
         return likelier
     if may_be_identifier(column):
         return "called an identifier"
@@ -405,6 +356,8 @@ def _remark(column: Column, plan: ColumnPlan, n_distinct: int, n_rare: int) -> s
 
 def _class_hints(classes: dict[Any, int]) -> list[str]:
     total, hints = sum(classes.values()), []
+    if not classes:
+        return []
     if len(classes) == 1:
         return [f"there is only one class, {next(iter(classes))!r}: nothing can be learned"]
     rare = {label: n for label, n in classes.items() if n < RARE_COUNT}
@@ -480,17 +433,15 @@ def _missing_codes(column: Column) -> list[float]:
     ]
 
 
-def _missing_hints(
-    rows: LabelledTable, missing: str, policies: dict[str, PolicyReport]
-) -> list[str]:
-    cost = missing_cost(rows.features, rows.labels, missing)
-    hints = []
-    if cost.state_columns:
-        hints.append(f"missing is a state of its own in {_names(cost.state_columns)}")
+def _missing_hints(rows: TrainingRows, policies: dict[str, PolicyReport]) -> list[str]:
+    n_rows, states, hints = rows.found.n_rows, rows.cost.state_columns, []
+    if states:
+        hints.append(f"missing is a state of its own in {_names(states)}")
     lost = policies["drop"]
-    if missing == "drop" and (lost.lost_classes or lost.n_rows_lost > 0.05 * rows.n_rows):
+    is_large = lost.lost_classes or lost.n_rows_lost > 0.05 * n_rows
+    if rows.settings.missing == "drop" and is_large:
         hints.append(
-            f"missing='drop' leaves out {lost.n_rows_lost} of {rows.n_rows} rows; "
+            f"missing='drop' leaves out {lost.n_rows_lost} of {n_rows} rows; "
             f"missing='auto' leaves out {policies['auto'].n_rows_lost}"
         )
     return hints

@@ -33,7 +33,6 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.utils.class_weight import compute_sample_weight
 
 from marginbn.data.table import Table, as_column
 from marginbn.exceptions import DataWarning, InputError, warn_user
@@ -128,34 +127,39 @@ class LabelledTable:
             return slice(None)
         return np.flatnonzero(np.isin(self.positions, drawn, assume_unique=True))
 
-    def sampled(self) -> LabelledTable:
-        """Only these rows."""
-        rows = self.sample()
-        return self if isinstance(rows, slice) else self.take(rows)
 
-    def reweighted(self, class_weight: Any) -> LabelledTable:
-        """Weights multiplied by that of the class: None, "balanced", or a mapping.
+def label_codes(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]]:
+    """The classes, sorted, and the class of every row as a number."""
+    try:
+        encoded = pa.array(labels).dictionary_encode()
+    except (pa.ArrowException, UnicodeEncodeError):
+        classes, codes = np.unique(labels, return_inverse=True)
+        return classes, codes.reshape(-1)
+    found = np.asarray(encoded.dictionary.to_pylist(), dtype=labels.dtype)
+    order = np.argsort(found, kind="stable")
+    place = np.empty(len(found), dtype=np.min_scalar_type(max(len(found) - 1, 0)))
+    place[order] = np.arange(len(found))
+    return found[order], place[encoded.indices.to_numpy(zero_copy_only=False)]
 
-        Classes are named by their label or its text; those that are not named weigh one.
-        """
-        if class_weight is None:
-            return self
-        if not isinstance(class_weight, Mapping):
-            factors = compute_sample_weight(class_weight, self.labels)
-            return replace(self, weights=self.weights * factors)
-        classes, codes = np.unique(self.labels, return_inverse=True)
-        by_text = {str(label): float(weight) for label, weight in class_weight.items()}
-        texts = [str(label) for label in classes]
-        unknown = [label for label in by_text if label not in texts]
-        if unknown:
-            raise InputError(f"class_weight names classes that no row has: {unknown}; use {texts}")
-        factors = np.array([by_text.get(text, 1.0) for text in texts])[codes]
-        return replace(self, weights=self.weights * factors)
 
-    def without_missing(self, missing: str) -> LabelledTable:
-        """Rows with missing values left out with a warning, kept, or refused (policy `missing`)."""
-        kept = rows_to_keep(self.features, self.labels, missing)
-        return self if kept.all() else self.take(kept)
+def class_factors(
+    class_weight: Any, classes: NDArray[Any], codes: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Factor of the weight of every class: None, "balanced", or a mapping.
+
+    Classes are named by their label or its text; those that are not named weigh one.
+    """
+    if class_weight is None:
+        return np.ones(len(classes))
+    if not isinstance(class_weight, Mapping):
+        counts = np.bincount(codes, minlength=len(classes))
+        return len(codes) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+    by_text = {str(label): float(weight) for label, weight in class_weight.items()}
+    texts = [str(label) for label in classes]
+    unknown = [label for label in by_text if label not in texts]
+    if unknown:
+        raise InputError(f"class_weight names classes that no row has: {unknown}; use {texts}")
+    return np.array([by_text.get(text, 1.0) for text in texts])
 
 
 def refuse_measured(labels: NDArray[Any], what: str) -> None:
@@ -323,40 +327,46 @@ class MissingCost:
 
 def missing_cost(features: Table, labels: NDArray[Any], policy: str) -> MissingCost:
     """What a policy would do; "error" counts as "drop"."""
+    classes, codes = label_codes(labels)
     missing = {c.name: c.missing for c in features.columns if c.missing.any()}
-    return cost_of_places(missing, labels, policy)
+    return cost_of_places(missing, codes, policy, classes)
 
 
 def cost_of_places(
-    missing: Mapping[str, NDArray[np.bool_]], labels: NDArray[Any], policy: str
+    missing: Mapping[str, NDArray[np.bool_]],
+    codes: NDArray[np.integer],
+    policy: str,
+    classes: NDArray[Any],
 ) -> MissingCost:
-    """The same of the columns that miss values, and the places where they do."""
+    """The same of the columns that miss values, and the places where they do; ``codes`` are the
+    classes of the rows. The policy "keep" leaves out no row.
+    """
     if policy == "state":
         states = list(missing)
     elif policy == "auto":
-        states = _columns_with_state(missing, labels)
+        states = _columns_with_state(missing, codes)
     else:
         states = []
-    dropping = [name for name in missing if name not in states]
-    kept = ~_any([missing[name] for name in dropping], len(labels))
-    lost = np.setdiff1d(labels, labels[kept])
+    dropping = [name for name in missing if name not in states and policy != "keep"]
+    kept = ~_any([missing[name] for name in dropping], len(codes))
+    is_lost = (np.bincount(codes) > 0) & (np.bincount(codes[kept], minlength=codes.max() + 1) == 0)
+    lost = classes[np.flatnonzero(is_lost)]
     return MissingCost(kept, tuple(states), tuple(dropping), tuple(lost.tolist()))
 
 
 def _columns_with_state(
-    missing: Mapping[str, NDArray[np.bool_]], labels: NDArray[Any]
+    missing: Mapping[str, NDArray[np.bool_]], codes: NDArray[np.integer]
 ) -> list[str]:
     """Columns whose missing values become a state under "auto", in their order."""
     few = [name for name, places in missing.items() if places.mean() <= MOST_ROWS]
     few.sort(key=lambda name: int(missing[name].sum()))
-    while few and not _is_bearable(_any([missing[name] for name in few], len(labels)), labels):
+    while few and not _is_bearable(_any([missing[name] for name in few], len(codes)), codes):
         few.pop()  # the column that costs most
     return [name for name in missing if name not in few]
 
 
-def _is_bearable(dropped: NDArray[np.bool_], labels: NDArray[Any]) -> bool:
-    _, classes = np.unique(labels, return_inverse=True)
-    of_class = np.bincount(classes, dropped) / np.bincount(classes)
+def _is_bearable(dropped: NDArray[np.bool_], codes: NDArray[np.integer]) -> bool:
+    of_class = np.bincount(codes, dropped) / np.maximum(np.bincount(codes), 1)
     return bool(dropped.mean() <= MOST_ROWS and of_class.max() <= MOST_OF_A_CLASS)
 
 
@@ -365,14 +375,6 @@ def _any(places: Sequence[NDArray[np.bool_]], n_rows: int) -> NDArray[np.bool_]:
     for one in places:
         found |= one
     return found
-
-
-def rows_to_keep(features: Table, labels: NDArray[Any], policy: str) -> NDArray[np.bool_]:
-    """Rows that the policy leaves, bool (n_rows,); what is left out is told in a warning."""
-    missing = {c.name: c.missing for c in features.columns if c.missing.any()}
-    cost = cost_of_places(missing, labels, policy)
-    report_cost(cost, missing, policy)
-    return cost.kept
 
 
 def report_cost(cost: MissingCost, missing: Mapping[str, NDArray[np.bool_]], policy: str) -> None:

@@ -42,9 +42,9 @@ from marginbn.data.dates import (
     kind_of_dates,
     part_names,
 )
-from marginbn.data.labelled import MissingPolicy, sampled_rows
+from marginbn.data.labelled import MissingPolicy
 from marginbn.data.table import Table, resolve_kinds
-from marginbn.exceptions import DataWarning, InputError, warn_user
+from marginbn.exceptions import InputError
 
 OTHER_LABEL = "other"
 MAX_STATES = 50
@@ -73,6 +73,11 @@ class ColumnPlan:
     left_out: str = ""
     merged: tuple[str, ...] = ()
     other: str = OTHER_LABEL
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """Names of the column or columns that are learned from."""
+        return part_names(self.name) if is_date_kind(self.kind) else (self.name,)
 
     def apply(self, column: Column) -> tuple[Column, ...]:
         """The column or columns that are learned from."""
@@ -196,9 +201,6 @@ class TableSettings:
         """
         if counts is None:
             counts = {c.name: c.counts for c in features.columns if c.kind == "categorical"}
-            n_rows = features.n_rows
-            drawn = sampled_rows(n_rows)
-            features = features if drawn is None else features.take(drawn)
         wanted = resolve_kinds(self.column_kinds, features.names)
         plans = [
             self._plan(c, kind, counts.get(c.name), n_rows)
@@ -293,12 +295,6 @@ def _with_other(column: Column, merged: frozenset[str], other: str) -> Column:
     kept += [other] * (len(place) - len(kept))
     lookup = [place[other] if label in merged else place[label] for label in column.labels]
     return Column.categorical(column.name, np.array([*lookup, -1])[column.codes], kept)
-
-
-def tell(preparation: Preparation, settings: TableSettings) -> None:
-    """A warning for each thing that was done, in one line."""
-    for text in messages(preparation, settings):
-        warn_user(text, DataWarning)
 
 
 def messages(preparation: Preparation, settings: TableSettings) -> list[str]:

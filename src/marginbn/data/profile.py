@@ -182,6 +182,9 @@ class ColumnProfile:
         Distinct values with their numbers of rows, in the order in which they turn up.
     declared
         Categories in declared order; None if nothing declares one.
+    places
+        Of every block its number of rows, and packed bits that say which of them have no value;
+        None where all have one.
     is_partial
         Whether `levels` lacks rows, because the column seemed to hold measurements.
     is_overfull
@@ -199,6 +202,7 @@ class ColumnProfile:
     declared: list[Any] | None = None
     is_partial: bool = False
     is_overfull: bool = False
+    places: list[tuple[int, NDArray[np.uint8] | None]] = field(default_factory=list)
 
     def add(self, column: Any, declares: str = "none") -> None:
         """Look at some more rows."""
@@ -207,7 +211,7 @@ class ColumnProfile:
         family = _family(self.name, column.type)
         is_dictionary = types.is_dictionary(array.type)
         if family == "missing":
-            self.n_missing += len(array)
+            self._add_missing(np.ones(len(array), dtype=np.bool_))
             return
         self.is_numeric &= not (is_dictionary and self.is_text)
         if is_dictionary and _declares(array.type, declares) and self.declared is None:
@@ -231,19 +235,35 @@ class ColumnProfile:
             self.few = few_values(present, self.few)
         if self.wanted != "numeric" and self.few is not None:
             return False
-        self.n_missing += len(numbers) - len(present)
+        self._add_missing(np.isnan(numbers))
         self.is_partial |= len(present) > 0
         return True
+
+    def _add_missing(self, is_missing: NDArray[np.bool_]) -> None:
+        n_missing = int(np.count_nonzero(is_missing))
+        self.n_missing += n_missing
+        self.places.append((len(is_missing), np.packbits(is_missing) if n_missing else None))
+
+    def missing(self) -> NDArray[np.bool_] | None:
+        """Which rows have no value; None if all have one."""
+        if not self.n_missing:
+            return None
+        empty = np.empty(0, dtype=np.bool_)
+        parts = [
+            np.zeros(n, np.bool_) if bits is None else np.unpackbits(bits, count=n).view(np.bool_)
+            for n, bits in self.places
+        ]
+        return np.concatenate([empty, *parts])
 
     def _add_levels(self, array: pa.Array) -> None:
         values, places = levels_of(array)
         counts = np.bincount(places + 1, minlength=len(values) + 1)
-        self.n_missing += int(counts[0])
-        for value, count in zip(values, counts[1:].tolist(), strict=True):
-            if is_no_value(value, self.is_text):
-                self.n_missing += count
-            elif count:
+        is_absent = np.ones(len(values) + 1, dtype=np.bool_)  # the last is what place -1 points to
+        for i, (value, count) in enumerate(zip(values, counts[1:].tolist(), strict=True)):
+            is_absent[i] = is_no_value(value, self.is_text)
+            if count and not is_absent[i]:
                 self.levels[value] = self.levels.get(value, 0) + count
+        self._add_missing(is_absent[places])
         self._give_up_counting()
 
     def _give_up_counting(self) -> None:
@@ -259,6 +279,7 @@ class ColumnProfile:
         self.is_numeric &= other.is_numeric
         self.is_partial |= other.is_partial
         self.is_overfull |= other.is_overfull
+        self.places += other.places
         self.declared = self.declared if self.declared is not None else other.declared
         if self.few is not None:
             both = None if other.few is None else self.few | other.few

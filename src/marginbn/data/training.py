@@ -1,57 +1,530 @@
-"""Rows to learn from: prepared, complete and weighted, in memory or in blocks.
+"""Rows to learn from: a table after one pass, prepared, weighted and encoded.
 
-A classifier asks two things of them. ``sample()`` are rows for validation, as a table: all of them,
-or the fixed sample of a long table (``labelled.py``). ``encode()`` are all rows as codes.
+Tables in memory, files, folders and the partitions of a cluster take the same steps:
+
+1. A *survey* is one pass. It finds what every column holds (``profile.py``), the class of every
+   row, where values are missing, and draws the fixed sample (``labelled.py``). A table that is no
+   longer than the sample is then in memory as a whole.
+2. What becomes of columns (``preparation.py``) follows from counts of all rows and from the sample;
+   which rows stay follows from where values are missing.
+3. Numbers are cut by the rows of the sample that stay, and all rows become codes, block by block.
+
+So the same rows give the same kinds, states, cuts and codes wherever they come from. Codes of more
+than :data:`IN_MEMORY_BYTES` go to a nameless temporary file that is mapped into memory.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from time import monotonic
-from typing import Any, Self
+from typing import Any
 
-from marginbn.data.encode import EncodedTraining, IsLate, encode_training
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from marginbn.data.amounts import is_amount_kind, read_as
+from marginbn.data.columns import Column, Kind, WantedKind
+from marginbn.data.dates import DateKind, as_dates, is_date_kind
+from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, learn_codings
 from marginbn.data.guardrails import find_slips
-from marginbn.data.labelled import LabelledTable, report_sample
-from marginbn.data.long_table import (
-    LongTraining,
-    Plan,
-    Survey,
-    check_target,
-    encode_plan,
-    plan_survey,
-    survey,
+from marginbn.data.labelled import (
+    CLASS_NAME,
+    LabelledTable,
+    MissingCost,
+    MissingPolicy,
+    RowSample,
+    class_factors,
+    cost_of_places,
+    label_codes,
+    largest_key,
+    refuse_measured,
+    report_cost,
+    report_sample,
 )
-from marginbn.data.preparation import Preparation, TableSettings, tell
+from marginbn.data.preparation import Preparation, TableSettings, messages
+from marginbn.data.profile import (
+    ColumnProfile,
+    ColumnReading,
+    levels_of,
+    plain_array,
+    profile_block,
+)
 from marginbn.data.source import Source
-from marginbn.exceptions import DataWarning, warn_user
+from marginbn.data.table import Table, resolve_kinds
+from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
+from marginbn.problem.encoded import PIECE, EncodedData, Variable
+
+IN_MEMORY_BYTES = 1 << 30
+"""Codes that are kept in memory; more are mapped from a file."""
+
+FORETOLD_AFTER = 1.0
+"""Seconds of reading after which it is known how long the rest takes."""
+
+N_PASSES = 2
+"""Passes over a table that is read in blocks."""
+
+Places = dict[str, NDArray[np.bool_]]
+"""Where values are missing: bool (n_rows,) of every column that lacks some."""
+
+TableWork = Callable[[Table], Any]
+"""A function of some rows of the feature columns."""
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingRows(ABC):
-    """What every kind of rows knows.
+class Survey:
+    """A table after one pass.
 
     Parameters
     ----------
-    settings
-        How the table became these rows.
+    target
+        Name of the class variable; None if there is none.
+    sample, positions
+        The features of the rows of the sample, and the numbers of these rows.
+    counts
+        Rows of every category of the categorical columns, but for those of too many values to
+        count.
+    missing
+        Rows without a value, of every column that lacks some.
+    classes, class_codes, weights
+        Class labels, sorted; the class and the weight of every row.
+    each
+        Answers of a function to all rows, block by block, of the named columns.
+    rows
+        The rows themselves, where they are in memory.
+    """
+
+    target: str | None
+    sample: Table
+    positions: NDArray[np.integer]
+    counts: dict[str, NDArray[np.int64]]
+    missing: Places
+    classes: NDArray[Any]
+    class_codes: NDArray[np.integer]
+    weights: NDArray[np.float64]
+    each: Callable[[TableWork, Sequence[str]], Iterator[Any]]
+    rows: LabelledTable | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return len(self.class_codes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.sample.names
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the sample is the whole table."""
+        return len(self.positions) == self.n_rows
+
+    @cached_property
+    def drawn(self) -> LabelledTable:
+        """The rows of the sample with their classes."""
+        if self.rows is not None:
+            return self.rows if self.is_whole else self.rows.take(self.positions)
+        labels = self.classes[self.class_codes]
+        weights = self.weights[self.positions]
+        positions = self.positions.astype(np.intp)
+        return LabelledTable(self.sample, self.target or CLASS_NAME, weights, positions, labels)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of what is learned from: of the rows of the sample, and of the counts, classes
+        and weights of all rows where they are more.
+        """
+        if self.is_whole:
+            return self.drawn.fingerprint()
+        digest = hashlib.sha256(self.drawn.fingerprint().encode())
+        for name, counts in self.counts.items():
+            digest.update(repr((name, counts.tolist())).encode("utf-8", errors="surrogatepass"))
+        digest.update(self.class_codes.astype("<u2").tobytes())
+        digest.update(self.weights.astype("<f8").tobytes())
+        return digest.hexdigest()
+
+
+def survey_rows(rows: LabelledTable, has_class: bool = True) -> Survey:
+    """A survey of rows in memory."""
+    table = rows.features
+    sample = rows.sample()
+    positions = np.arange(rows.n_rows)[sample]
+    classes, class_codes = label_codes(rows.labels)
+    return Survey(
+        rows.target if has_class else None,
+        table if isinstance(sample, slice) else table.take(sample),
+        positions,
+        {c.name: c.counts for c in table.columns if c.kind == "categorical"},
+        {c.name: places for c in table.columns if (places := c.missing).any()},
+        classes,
+        class_codes,
+        rows.weights,
+        lambda work, names: iter([work(table.select(names))]),
+        rows,
+    )
+
+
+# --- the survey of a source -----------------------------------------------------------------------
+
+
+@dataclass
+class _Part:
+    """What is known of some blocks: profiles by name, rows of the sample, and the classes of the
+    rows as levels with the place of every row among them.
+    """
+
+    profiles: dict[str, ColumnProfile]
+    sample: RowSample
+    labels: list[tuple[list[Any], NDArray[np.integer]]]
+    n_rows: int
+
+    def merge(self, other: _Part) -> None:
+        for name, profile in other.profiles.items():
+            self.profiles[name].merge(profile)
+        self.sample.merge(other.sample)
+        self.labels += other.labels
+        self.n_rows += other.n_rows
+
+
+def survey(
+    source: Source, target: str | None, column_kinds: Any = "auto", time_limit: float | None = None
+) -> Survey:
+    """One pass over a table, a second one over columns in which texts follow on numbers.
+
+    A warning says after a second if reading alone will take longer than ``time_limit``.
+    """
+    names = [name for name in source.names if name != target]
+    if not names:
+        raise InputError(f"there is no column besides the target {target!r}")
+    wanted = dict(zip(names, resolve_kinds(column_kinds, names), strict=True))
+    kinds: dict[str, Kind | None] = {
+        name: read_as(kind) or source.kinds.get(name) for name, kind in wanted.items()
+    }
+    if target is not None:
+        kinds[target] = "categorical"
+    part = _merged(source, kinds, target, time_limit)
+    _count_again(source, part.profiles)
+    return _finished(source, target, wanted, part)
+
+
+def check_target(source: Source, target: Any) -> str:
+    """The name of the class column."""
+    if not isinstance(target, str) or target not in source.names:
+        listed = ", ".join(map(repr, source.names[:20]))
+        raise InputError(
+            f"y must be the name of the class column of {source.origin}, one of {listed}; "
+            f"got {target if isinstance(target, str) else type(target).__name__!r}"
+        )
+    return target
+
+
+def _merged(
+    source: Source,
+    kinds: Mapping[str, Kind | None],
+    target: str | None,
+    time_limit: float | None,
+) -> _Part:
+    n_rows = source.count()
+    look = partial(
+        _survey_block,
+        kinds=dict(kinds),
+        target=target,
+        is_text=source.is_text,
+        declares=source.declares,
+        largest=largest_key(n_rows),
+    )
+    began, is_foretold = monotonic(), time_limit is None or n_rows is None
+    merged: _Part | None = None
+    for part in source.each(look, list(kinds)):
+        if merged is None:
+            merged = part
+        else:
+            merged.merge(part)
+        seconds = monotonic() - began
+        if not is_foretold and seconds > FORETOLD_AFTER:
+            is_foretold = True
+            _foretell(seconds, merged.n_rows / (n_rows or 1), time_limit or 0.0)
+    if merged is None:
+        raise source.empty()
+    merged.sample.prune()
+    return merged
+
+
+def _foretell(seconds: float, share: float, time_limit: float) -> None:
+    """Warn if reading, of which so much is done, will take longer than there is time."""
+    expected = N_PASSES * seconds / share
+    if expected > time_limit:
+        warn_user(
+            f"reading alone will take about {expected:.0f} s, more than time_limit={time_limit:g}: "
+            "hardly any time is left to search; a larger time_limit, or fewer rows, helps",
+            OptimalityWarning,
+        )
+
+
+def _survey_block(
+    block: pa.Table,
+    first_row: int,
+    kinds: dict[str, Kind | None],
+    target: str | None,
+    is_text: bool,
+    declares: str,
+    largest: np.uint64 | None,
+) -> _Part:
+    profiles = profile_block(block, first_row, kinds, is_text, declares)
+    sample = RowSample()
+    sample.add(block, first_row, largest)
+    labels = []
+    if target is not None:
+        levels, places = levels_of(plain_array(target, block.column(target)))
+        labels.append((levels, places.astype(np.min_scalar_type(-max(len(levels), 1)))))
+    return _Part(profiles, sample, labels, block.num_rows)
+
+
+def _count_again(source: Source, profiles: dict[str, ColumnProfile]) -> None:
+    """Count the levels of columns that seemed to hold measurements and do not."""
+    again = [name for name, profile in profiles.items() if profile.needs_levels]
+    if not again:
+        return
+    kinds: dict[str, Kind | None] = dict.fromkeys(again, "categorical")
+    look = partial(profile_block, wanted=kinds, is_text=source.is_text)
+    for name in again:
+        profiles[name].levels, profiles[name].is_partial = {}, False
+    for found in source.each(look, again):
+        for name in again:
+            for value, count in found[name].levels.items():
+                profiles[name].levels[value] = profiles[name].levels.get(value, 0) + count
+
+
+def _finished(
+    source: Source, target: str | None, wanted: Mapping[str, WantedKind | None], part: _Part
+) -> Survey:
+    readings = tuple(part.profiles[name].decide() for name in wanted)
+    counted = [r for r in readings if not part.profiles[r.name].is_overfull]
+    counts = {r.name: part.profiles[r.name].counts(r) for r in counted if r.kind == "categorical"}
+    positions, rows = part.sample.positions, part.sample.table
+    order = np.argsort(positions, kind="stable")
+    rows = rows.take(pa.array(order)) if (np.diff(positions) < 0).any() else rows
+    sample = _read_block(rows, readings, wanted, source, 0)
+    for name, kind in wanted.items():
+        if is_date_kind(kind) and name in counts:
+            reading = next(r for r in readings if r.name == name)
+            counts[name] = _counts_of_days(sample.column(name), reading, counts[name], kind)
+    classes, class_codes = _class_codes(part, target)
+    missing = {name: part.profiles[name].missing() for name in wanted}
+    return Survey(
+        target,
+        sample,
+        positions[order],
+        counts,
+        {name: places for name, places in missing.items() if places is not None},
+        classes,
+        class_codes,
+        np.ones(part.n_rows),
+        partial(_each_block, source, readings, dict(wanted)),
+    )
+
+
+def _counts_of_days(
+    column: Column, reading: ColumnReading, counts: NDArray[np.int64], kind: DateKind
+) -> NDArray[np.int64]:
+    """Rows of every day, where several texts may mean the same one."""
+    places = np.arange(len(reading.categories))
+    days = as_dates(Column.categorical(reading.name, places, reading.categories), kind)
+    found = dict(zip(days.labels, np.bincount(days.codes, counts).astype(int), strict=True))
+    return np.array([found.get(label, 0) for label in column.labels], dtype=np.int64)
+
+
+def _class_codes(part: _Part, target: str | None) -> tuple[NDArray[Any], NDArray[np.integer]]:
+    """Classes, sorted, and the class of every row; all rows are of one where there is none."""
+    if target is None:
+        return np.zeros(1, dtype=np.int64), np.zeros(part.n_rows, dtype=np.uint8)
+    profile = part.profiles[target]
+    if profile.n_missing:
+        raise InputError(f"column {target!r}, the class, must not have missing values")
+    reading = profile.decide()
+    refuse_measured(np.asarray(reading.categories), f"column {target!r}, the class,")
+    values = np.asarray(reading.categories)
+    used = np.flatnonzero(profile.counts(reading))
+    classes, codes_of = np.unique(values[used], return_inverse=True)
+    place = np.full(len(values) + 1, -1, dtype=np.int64)
+    place[used] = codes_of
+    dtype = np.min_scalar_type(len(classes))
+    codes = []
+    for levels, places in part.labels:
+        own = [code for level in levels if (code := reading.code_of(level)) is not None]
+        codes.append(place[np.array(own, dtype=np.intp)][places])
+    return classes, np.concatenate(codes).astype(dtype)
+
+
+def _each_block(
+    source: Source,
+    readings: Sequence[ColumnReading],
+    wanted: dict[str, WantedKind | None],
+    work: TableWork,
+    names: Sequence[str],
+) -> Iterator[Any]:
+    """Answers to the blocks of a source, given where the blocks are."""
+    own = tuple(reading for reading in readings if reading.name in set(names))
+    look = partial(
+        _answer_block,
+        work=work,
+        readings=own,
+        wanted=wanted,
+        source=source if source.elsewhere is None else None,
+    )
+    return source.each(look, [reading.name for reading in own])
+
+
+def _answer_block(
+    block: pa.Table,
+    first_row: int,
+    work: TableWork,
+    readings: tuple[ColumnReading, ...],
+    wanted: dict[str, WantedKind | None],
+    source: Source | None,
+) -> Any:
+    return work(_read_block(block, readings, wanted, source, first_row))
+
+
+def _read_block(
+    block: pa.Table,
+    readings: Sequence[ColumnReading],
+    wanted: Mapping[str, WantedKind | None],
+    source: Source | None,
+    first_row: int,
+) -> Table:
+    columns = []
+    for reading in readings:
+        column = reading.read(block.column(reading.name), source, first_row)
+        kind = wanted[reading.name]
+        columns.append(as_dates(column, kind) if is_date_kind(kind) else column)
+    return Table(tuple(columns))
+
+
+# --- rows to learn from ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Rows to learn from; build them with :meth:`of`.
+
+    Parameters
+    ----------
+    found, settings
+        The table, and how it becomes rows to learn from.
     preparation
-        What became of the columns.
-    n_samples, n_dropped
-        Rows that are used, and rows left out because of missing values.
-    fingerprint
-        SHA-256 of the table as it was given.
+        What becomes of the columns.
+    prepared, missing
+        The sample after that, and where values of all rows are missing.
+    cost
+        What becomes of rows with missing values.
+    weights
+        Of the rows that stay.
+    drawn
+        The rows of the sample that stay, prepared: what is chosen or cut is chosen and cut by them.
+    said
+        What was done and what should give pause, one line each, as the warnings said it.
     began
         When reading began, by :func:`time.monotonic`: limits of time count from then.
     """
 
+    found: Survey
     settings: TableSettings
     preparation: Preparation
-    n_samples: int
-    n_dropped: int
-    fingerprint: str
-    began: float = field(default_factory=monotonic, kw_only=True)
+    prepared: Table
+    missing: Places
+    cost: MissingCost
+    weights: NDArray[np.float64]
+    drawn: LabelledTable
+    said: tuple[str, ...] = ()
+    began: float = field(default_factory=monotonic)
+    _codings: dict[int | None, TableCoding] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        found: Survey,
+        settings: TableSettings,
+        began: float | None = None,
+        is_lenient: bool = False,
+    ) -> TrainingRows:
+        """Columns left out, categories merged, dates taken apart, rows dropped; a warning each.
+
+        Where a policy leaves no row of a class, all rows stay if this ``is_lenient``.
+        """
+        preparation = settings.learn(found.sample, found.counts, found.n_rows)
+        said = messages(preparation, settings)
+        slips = find_slips(found.drawn, preparation.used_names, found.target is not None)
+        said += slips if found.target is not None or is_lenient else []
+        for line in said:
+            warn_user(line, DataWarning)
+        missing = _missing_of(found, preparation)
+        cost = cost_of_places(missing, found.class_codes, settings.missing, found.classes)
+        if is_lenient and not cost.kept.any():
+            cost = cost_of_places(missing, found.class_codes, "state", found.classes)
+        elif not is_lenient:
+            report_cost(cost, missing, settings.missing)
+        prepared = preparation.apply_to_all(found.sample)
+        return cls._weighted(found, settings, preparation, prepared, missing, cost, said, began)
+
+    @classmethod
+    def complete(cls, rows: LabelledTable, missing: MissingPolicy) -> TrainingRows:
+        """Rows that are prepared and weighted already, of which all stay."""
+        found, policy = survey_rows(rows), "state" if missing in ("state", "auto") else "keep"
+        cost = cost_of_places(found.missing, found.class_codes, policy, found.classes)
+        about = TableSettings(missing=missing), Preparation.unchanged(rows.features.kinds)
+        return cls._weighted(found, *about, found.sample, found.missing, cost)
+
+    @classmethod
+    def _weighted(
+        cls,
+        found: Survey,
+        settings: TableSettings,
+        preparation: Preparation,
+        prepared: Table,
+        missing: Places,
+        cost: MissingCost,
+        said: Sequence[str] = (),
+        began: float | None = None,
+    ) -> TrainingRows:
+        codes, weights, kept = found.class_codes, found.weights, cost.kept
+        if not kept.all():
+            codes, weights = codes[kept], weights[kept]
+        if settings.class_weight is not None:
+            weights = weights * class_factors(settings.class_weight, found.classes, codes)[codes]
+        drawn = replace(found.drawn, features=prepared)
+        in_sample = kept[found.positions]
+        if not in_sample.all():
+            drawn = drawn.take(np.flatnonzero(in_sample))
+        places = np.cumsum(kept)[found.positions[in_sample]] - 1
+        drawn = replace(drawn, weights=weights[places])
+        began = monotonic() if began is None else began
+        about = (found, settings, preparation, prepared, missing, cost, weights, drawn)
+        return cls(*about, tuple(said), began)
+
+    @property
+    def n_samples(self) -> int:
+        """Rows that are used."""
+        return len(self.weights)
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows left out because of missing values."""
+        return self.cost.n_dropped
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the table as it was given."""
+        return self.found.fingerprint()
+
+    def cost_of(self, policy: str) -> MissingCost:
+        """What another policy would do to rows with missing values."""
+        found = self.found
+        return cost_of_places(self.missing, found.class_codes, policy, found.classes)
 
     def elapsed(self) -> float:
         """Seconds since reading began."""
@@ -59,87 +532,143 @@ class TrainingRows(ABC):
 
     def sample(self) -> LabelledTable:
         """Rows to choose settings by; where they are not all rows, a warning says so."""
-        rows = self._sample()
-        if rows.n_rows < self.n_samples:
+        if self.drawn.n_rows < self.n_samples:
             warn_user(
-                f"what is chosen by validation is chosen on {rows.n_rows} of {self.n_samples} "
-                "rows, drawn at random with a fixed seed; counts are those of all rows",
+                f"what is chosen by validation is chosen on {self.drawn.n_rows} of "
+                f"{self.n_samples} rows, drawn at random with a fixed seed; counts are those of "
+                "all rows",
                 DataWarning,
             )
-        return rows
+        return self.drawn
 
-    @abstractmethod
-    def _sample(self) -> LabelledTable:
-        """The rows of the sample."""
+    def coding(self, is_late: IsLate = lambda: False, n_bins: int | None = None) -> TableCoding:
+        """States of the columns: cuts of the sample, and categories, of a long table all that there
+        are. ``n_bins`` cuts numbers at quantiles instead of by the class.
+        """
+        if n_bins not in self._codings:
+            found = self.found
+            coding, hurried = learn_codings(
+                self.drawn,
+                found.class_codes[found.positions][self.cost.kept[found.positions]],
+                len(found.classes),
+                self.cost.state_columns,
+                n_bins,
+                is_whole=found.is_whole,
+                is_late=is_late,
+            )
+            self._codings[n_bins] = coding
+            cut = [c.name for c in coding.columns if c.kind == "numeric" and c.name not in hurried]
+            report_sample([] if found.is_whole else cut, found.n_rows)
+        return self._codings[n_bins]
 
-    @abstractmethod
-    def encode(self, is_late: IsLate = lambda: False) -> EncodedTraining:
-        """All rows as codes; when it ``is_late``, the bins that are left come from few rows."""
-
-
-@dataclass(frozen=True, eq=False)
-class RowsInMemory(TrainingRows):
-    """Rows of a table that is read as a whole."""
-
-    rows: LabelledTable
-
-    @classmethod
-    def of(cls, given: LabelledTable, settings: TableSettings, began: float) -> Self:
-        """Columns left out, categories merged, dates taken apart, rows dropped; each is told."""
-        fingerprint = given.fingerprint()
-        preparation = settings.learn(given.features)
-        tell(preparation, settings)
-        _warn_of_slips(given, preparation)
-        prepared = replace(given, features=preparation.apply_to_all(given.features))
-        rows = prepared.without_missing(settings.missing)
-        n_dropped = given.n_rows - rows.n_rows
-        weighted = rows.reweighted(settings.class_weight)
-        about = (settings, preparation, rows.n_rows, n_dropped, fingerprint)
-        return cls(*about, weighted, began=began)
-
-    def _sample(self) -> LabelledTable:
-        return self.rows.sampled()
-
-    def encode(self, is_late: IsLate = lambda: False) -> EncodedTraining:
-        """All rows as codes."""
-        return encode_training(self.rows, self.settings.missing, is_late)
-
-
-@dataclass(frozen=True, eq=False)
-class RowsInBlocks(TrainingRows):
-    """Rows of a table that is read block by block."""
-
-    names: tuple[str, ...]
-    plan: Plan
-    made: LongTraining
-
-    @classmethod
-    def of(cls, found: Survey, settings: TableSettings, began: float) -> Self:
-        """Decide what becomes of columns and rows, then encode them."""
-        plan = plan_survey(found, settings)
-        made = encode_plan(found, plan)
-        tell(made.preparation, settings)
-        _warn_of_slips(found.drawn, made.preparation)
-        report_sample(made.sampled, found.n_rows)
-        about = (settings, made.preparation, made.data.n_samples, made.n_dropped, made.fingerprint)
-        return cls(*about, found.names, plan, made, began=began)
-
-    def _sample(self) -> LabelledTable:
-        return self.plan.rows
-
-    def encode(self, is_late: IsLate = lambda: False) -> EncodedTraining:
-        """All rows as codes."""
-        return self.made.training
+    def encode(self, is_late: IsLate = lambda: False, n_bins: int | None = None) -> EncodedTraining:
+        """All rows that stay as codes, class first; when it ``is_late``, the bins that are left
+        come from few rows.
+        """
+        found, coding = self.found, self.coding(is_late, n_bins)
+        own = [] if found.target is None else [_class_variable(self.drawn.target, found.classes)]
+        variables = (*own, *coding.variables)
+        dtype = np.min_scalar_type(max(variable.arity for variable in variables) - 1)
+        codes = _room((len(variables), self.n_samples), dtype)
+        if own:
+            codes[0] = found.class_codes[self.cost.kept]
+        work = partial(
+            _codes_of_block,
+            preparation=self.preparation,
+            coding=coding,
+            dropping=self.cost.dropping_columns,
+            dtype=dtype,
+        )
+        end = 0
+        for block in found.each(work, self.preparation.used_names):
+            codes[len(own) :, end : end + block.shape[1]] = block
+            end += block.shape[1]
+        if not found.is_whole:
+            coding = _without_unused(coding, codes[len(own) :])
+            variables = (*own, *coding.variables)
+        data = codes.T if self.n_samples > PIECE else np.ascontiguousarray(codes.T, np.int32)
+        return EncodedTraining(coding, found.classes, EncodedData(data, self.weights, variables))
 
 
-def _warn_of_slips(given: LabelledTable, preparation: Preparation) -> None:
-    for line in find_slips(given, preparation.used_names):
-        warn_user(line, DataWarning)
+def encode_training(
+    rows: LabelledTable, missing: MissingPolicy, is_late: IsLate = lambda: False
+) -> EncodedTraining:
+    """Codings and codes of rows that are prepared and weighted already."""
+    return TrainingRows.complete(rows, missing).encode(is_late)
 
 
-def read_source(
-    source: Source, target: Any, settings: TableSettings, began: float
-) -> LabelledTable | RowsInBlocks:
-    """Rows of a table that can be read in blocks; a short one as a whole, as it was given."""
-    found = survey(source, check_target(source, target), settings.column_kinds)
-    return found.drawn if found.is_whole else RowsInBlocks.of(found, settings, began)
+def _missing_of(found: Survey, preparation: Preparation) -> Places:
+    """Where values of the prepared columns are missing; words among amounts are, too."""
+    plans = [plan for plan in preparation.columns if not plan.left_out]
+    missing = {
+        name: found.missing[plan.name]
+        for plan in plans
+        for name in plan.result_names
+        if plan.name in found.missing
+    }
+    wordy = tuple(plan for plan in plans if is_amount_kind(plan.kind) and plan.merged)
+    if wordy:
+        look = partial(_missing_of_block, preparation=Preparation(wordy))
+        parts = list(found.each(look, [plan.name for plan in wordy]))
+        for plan in wordy:
+            places = np.concatenate([part[plan.name] for part in parts])
+            if places.any():
+                missing[plan.name] = places
+    return missing
+
+
+def _missing_of_block(table: Table, preparation: Preparation) -> Places:
+    return {column.name: column.missing for column in preparation.apply(table).columns}
+
+
+def _class_variable(name: str, classes: NDArray[Any]) -> Variable:
+    return Variable(name, tuple(str(label) for label in classes))
+
+
+def _room(shape: tuple[int, int], dtype: Any) -> NDArray[np.integer]:
+    """An array in memory, or in a file that is removed with it."""
+    if shape[0] * shape[1] * np.dtype(dtype).itemsize <= IN_MEMORY_BYTES:
+        return np.empty(shape, dtype=dtype)
+    with tempfile.TemporaryFile(prefix="marginbn-") as file:
+        return np.memmap(file, dtype=dtype, mode="w+", shape=shape).view(np.ndarray)
+
+
+def _codes_of_block(
+    table: Table,
+    preparation: Preparation,
+    coding: TableCoding,
+    dropping: Sequence[str],
+    dtype: Any,
+) -> NDArray[np.integer]:
+    """Codes (n_features, n_rows) of the rows of a block that have values where they must."""
+    table = preparation.apply(table)
+    if dropping:
+        kept = table.select(dropping).complete
+        table = table if kept.all() else table.take(np.flatnonzero(kept))
+    codes = np.empty((len(coding.columns), table.n_rows), dtype=dtype)
+    for out, own, column in zip(codes, coding.columns, table.columns, strict=True):
+        found = own.encode(column)
+        if found.min(initial=0) < 0:  # would become another state
+            if column.missing.any():
+                raise InputError(f"column {own.name!r} has missing values; set missing='state'")
+            raise InputError(f"column {own.name!r} changed between two passes over the table")
+        out[:] = found
+    return codes
+
+
+def _without_unused(coding: TableCoding, codes: NDArray[np.integer]) -> TableCoding:
+    """Without categories that no row has; ``codes`` (n_features, n_rows) are changed in place."""
+    columns = list(coding.columns)
+    for i, column in enumerate(columns):
+        if column.kind != "categorical":
+            continue
+        arity, n_categories = column.variable.arity, len(column.categories)
+        counts = np.bincount(codes[i], minlength=arity)[:n_categories]
+        if not counts.all():
+            kept = np.flatnonzero(counts)
+            place = np.zeros(arity, dtype=codes.dtype)
+            place[kept] = np.arange(len(kept))
+            place[n_categories:] = len(kept)  # the state for missing values
+            codes[i] = place[codes[i]]
+            columns[i] = replace(column, categories=tuple(column.categories[k] for k in kept))
+    return TableCoding(tuple(columns))

@@ -16,8 +16,8 @@ from branch_bound_cases import columns_of
 from data_folder import data_folder
 from marginbn import NaiveBayesClassifier
 from marginbn.classifiers.validation import read_training_rows
-from marginbn.data.encode import encode_training
 from marginbn.data.labelled import missing_cost
+from marginbn.data.training import encode_training
 from marginbn.datasets import load_folder_dataset
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.margins import MarginKind

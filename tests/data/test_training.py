@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,11 @@ from marginbn import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.data import labelled, profile, source
-from marginbn.data.long_table import survey
+from marginbn.data import labelled, profile, source, training
 from marginbn.data.source import row_pieces
 from marginbn.data.table import as_stream
-from marginbn.exceptions import DataWarning, InputError
+from marginbn.data.training import survey
+from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:the bins of .* come from")
 
@@ -197,6 +198,23 @@ def test_amounts_and_dates_are_found_in_pieces(table: Any, tmp_path: Path) -> No
     with pytest.warns(DataWarning, match="rare categories merged"):
         kept = NaiveBayesClassifier(column_kinds=kinds).fit(path, "kind")
     assert len(kept.coding_.columns) == 6
+
+
+@pytest.mark.parametrize("limit", [3.0, None])
+def test_a_limit_that_reading_exceeds_is_foretold(
+    limit: float | None, table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the row count of the Parquet footer: each of eight blocks takes a second here."""
+    clock = iter(range(1000))
+    monkeypatch.setattr(training, "monotonic", lambda: float(next(clock)))
+    stream = as_stream(write(table, tmp_path / "t.parquet"))
+    assert stream is not None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        survey(stream, "kind", time_limit=limit)
+    said = [str(w.message) for w in caught if w.category is OptimalityWarning]
+    assert len(said) == (0 if limit is None else 1)
+    assert all("reading alone will take about 14 s, more than time_limit=3" in t for t in said)
 
 
 # ---------------------------------------------------------------------- validation
