@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,32 @@ def test_commands_speak_of_options(tmp_path: Path) -> None:
     assert found.exit_code != 0
     assert "--kind id=categorical keeps it" in found.output
     assert "column_kinds" not in found.output
+
+
+TABLES = {
+    "--missing state": "a,b\n" + "".join(f"{i % 2},{i % 3 if i % 5 else ''}\n" for i in range(60)),
+    "--kind id=categorical": "id,a\n" + "".join(f"k{i},{i % 2}\n" for i in range(60)),
+    "every column": "id\n" + "".join(f"k{i}\n" for i in range(60)),
+    "same value: 'b'": "a,b\n" + "".join(f"{i % 2},same\n" for i in range(60)),
+    "--kind b=categorical": "a,b\n" + "".join(f'{i % 2},"{i % 7},50 €"\n' for i in range(100)),
+    "48 of 'b'": "a,b\n" + "".join(f"{i % 2},w{i % 97}\n" for i in range(970)),
+}
+"""Awkward tables by what is said about them."""
+
+
+@pytest.mark.filterwarnings("default::marginbn.DataWarning")
+@pytest.mark.parametrize("command", ["learn", "problem score", "inspect"])
+@pytest.mark.parametrize("expected", TABLES)
+def test_hints_name_options_of_the_command(command: str, expected: str, tmp_path: Path) -> None:
+    """What a command advises about a table, it can be given."""
+    path = tmp_path / "t.csv"
+    path.write_text(TABLES[expected], encoding="utf-8")
+    words = [*command.split(), str(path)]
+    own = COMMANDS[words[0]]
+    if command == "problem score":
+        words += ["-o", str(tmp_path / "t.jkl")]
+        own = own.commands["score"]
+    said = CliRunner().invoke(app, words).output
+    found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", said))
+    assert found <= {name for p in own.params for name in p.opts}
+    assert expected in said or command == "inspect"

@@ -241,7 +241,9 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
 
     def encode_table(self, table: Table) -> EncodedData:
         """The rows that are learned from."""
-        return self._prepare(_plain(table)).encode(n_bins=self.n_bins).data
+        data = self._prepare(_plain(table)).encode(n_bins=self.n_bins).data
+        _name_constant(data)
+        return data
 
     def check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of."""
@@ -257,10 +259,7 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         """Structure and parameters."""
         training = rows.encode(half_used(self.time_limit, rows.elapsed), self.n_bins)
         data, coding = training.data, training.coding
-        constant = [variable.name for variable in data.variables if variable.arity == 1]
-        if constant:
-            text = f"no arcs, because all rows have the same value: {', '.join(constant)}"
-            warn_user(text, DataWarning)
+        _name_constant(data)
         problem = self.build_problem(data)
         self.n_candidates_ = problem.candidates.n_candidates
         rule = problem.candidates.rule
@@ -364,6 +363,14 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _name_constant(data: EncodedData) -> None:
+    """Warn of columns that no arc can touch."""
+    constant = [repr(variable.name) for variable in data.variables if variable.arity == 1]
+    if constant:
+        text = f"left out, because all rows have the same value: {', '.join(constant)}"
+        warn_user(text, DataWarning)
 
 
 def _plain(table: Table) -> LabelledTable:

@@ -29,13 +29,7 @@ class PlainTableOptions:
     kind: options.KindOption = None
     drop: options.DropOption = None
     encoding: options.EncodingOption = "utf-8"
-    missing: Annotated[
-        options.Missing,
-        options.data_option(
-            help="Rows with missing values: drop them, make missing a state, choose by column "
-            "(auto), or refuse."
-        ),
-    ] = options.Missing.DROP
+    missing: options.DropMissingOption = options.Missing.DROP
     bins: Annotated[
         int,
         options.data_option(metavar="N", min=2, help="Bins of numeric columns, cut at quantiles."),
@@ -48,24 +42,9 @@ class PlainTableOptions:
 
 
 @dataclass(frozen=True)
-class NetworkOptions:
+class NetworkOptions(options.ScoreOptions):
     """Which networks are allowed, and what makes one good."""
 
-    score: Annotated[options.Score, options.model_option(help="Score to maximise.")] = (
-        options.Score.BIC
-    )
-    max_parents: Annotated[
-        int | None,
-        options.model_option(
-            metavar="K",
-            min=0,
-            help="Most parents of a variable. [default: any number, or the largest that fits]",
-        ),
-    ] = None
-    equivalent_sample_size: Annotated[
-        float,
-        options.model_option("--ess", metavar="S", help="Equivalent sample size of bdeu."),
-    ] = 1.0
     require: options.RequireOption = None
     forbid: options.ForbidOption = None
     tier: Annotated[

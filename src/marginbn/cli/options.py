@@ -87,6 +87,13 @@ MissingOption = Annotated[
         "(auto), or refuse. [default: auto]"
     ),
 ]
+DropMissingOption = Annotated[
+    Missing,
+    data_option(
+        help="Rows with missing values: drop them, make missing a state, choose by column (auto), "
+        "or refuse."
+    ),
+]
 MaxParentsOption = Annotated[
     int | None,
     model_option(metavar="K", help="Most parents of a variable, the class included. [default: 2]"),
@@ -149,7 +156,7 @@ class TableOptions:
             "--target",
             "-t",
             metavar="NAME",
-            help="Column that holds the class; required for files.",
+            help="Column that holds the class. [default: that of a named data set]",
         ),
     ] = None
     kind: KindOption = None
@@ -249,6 +256,24 @@ class SearchOptions:
 
 
 @dataclass(frozen=True)
+class ScoreOptions:
+    """What makes a network without a class good."""
+
+    score: Annotated[Score, model_option(help="Score of a network.")] = Score.BIC
+    max_parents: Annotated[
+        int | None,
+        model_option(
+            metavar="K",
+            min=0,
+            help="Most parents of a variable. [default: any number, or the largest that fits]",
+        ),
+    ] = None
+    equivalent_sample_size: Annotated[
+        float, model_option("--ess", metavar="S", help="Equivalent sample size of bdeu.")
+    ] = 1.0
+
+
+@dataclass(frozen=True)
 class SolverOptions:
     """A search in the hands of an expert."""
 
@@ -260,9 +285,7 @@ class SolverOptions:
     ] = None
     time_limit: Annotated[
         float | None,
-        search_option(
-            metavar="S", help="Seconds for scores and search; 0 for no limit. [default: 50]"
-        ),
+        search_option(metavar="S", help="Seconds at most; 0 for no limit. [default: 50]"),
     ] = None
     gap: GapOption = None
     jobs: Annotated[

@@ -122,21 +122,8 @@ def score(
             "--output", "-o", metavar="FILE", help="Score file to write (.jkl, .jkl.gz)."
         ),
     ],
-    score: Annotated[
-        options.Score, options.model_option(help="Score to compute.")
-    ] = options.Score.BIC,
-    max_parents: Annotated[
-        int | None,
-        options.model_option(
-            metavar="K",
-            min=0,
-            help="Most parents of a variable. [default: any number, or the largest that fits]",
-        ),
-    ] = None,
-    equivalent_sample_size: Annotated[
-        float,
-        options.model_option("--ess", metavar="S", help="Equivalent sample size of bdeu."),
-    ] = 1.0,
+    scoring: options.ScoreOptions,
+    missing: options.DropMissingOption = options.Missing.DROP,
     bins: Annotated[
         int,
         options.data_option(metavar="N", min=2, help="Bins of numeric columns, without --target."),
@@ -157,16 +144,19 @@ def score(
     from marginbn.scoring.local_scores import ScoringListener, local_scores
 
     try_outputs(output=output)
+    policy: Any = missing.value
     if table.target is not None:
-        data = encode_rows(load_rows(table), TableSettings(missing="drop"))
+        data = encode_rows(load_rows(table), TableSettings(missing=policy))
     else:
-        learner = BayesianNetworkLearner(n_bins=bins, column_kinds=feature_kinds(table))
+        learner = BayesianNetworkLearner(
+            n_bins=bins, missing=policy, column_kinds=feature_kinds(table)
+        )
         data = learner.encode_table(load_features(table))
     problem = local_scores(
         data,
-        score.value,
-        max_parents,
-        equivalent_sample_size=equivalent_sample_size,
+        scoring.score.value,
+        scoring.max_parents,
+        equivalent_sample_size=scoring.equivalent_sample_size,
         class_restricted=table.target is not None,
         n_jobs=jobs,
         progress=None if quiet else ScoringListener(),
