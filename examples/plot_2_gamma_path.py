@@ -20,7 +20,6 @@ import numpy as np
 
 from marginbn import MaxMarginBNClassifier
 from marginbn.datasets import load_dataset
-from marginbn.network.explain import log_margins
 
 mofn = load_dataset("mofn-3-7-10")
 X, y = mofn.train.drop("class"), mofn.train.column("class").values.astype(str)
@@ -52,7 +51,7 @@ for p in probabilities:
 fig, axes = plt.subplots(3, 1, figsize=(7.5, 9), layout="constrained")
 for ax, p in zip(axes, (0.7, 0.99), strict=False):
     clf = fitted[p]
-    ax.hist(log_margins(clf, X, y), bins=40)
+    ax.hist(clf.explain(X, y).log_margins, bins=40)
     ax.axvline(0, color="black", linewidth=0.8)
     ax.axvline(clf.gamma, color="tab:orange", linestyle="--", label=f"gamma = {clf.gamma:.3g}")
     ax.set(title=f"p = {p}", xlabel="log margin of the true class", ylabel="rows")

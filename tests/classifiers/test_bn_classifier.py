@@ -180,7 +180,7 @@ def test_the_sql_export_predicts_the_same(fitted, tmp_path):
     clf, X, _ = fitted
     export_model(clf, tmp_path / "model.sql", keep=["n"])
     query = (tmp_path / "model.sql").read_text()
-    assert "marginbn predict answers them" in query.splitlines()[0]
+    assert "marginbn predict answers it" in query.splitlines()[0]
     database = sqlite3.connect(":memory:")
     X.assign(n=range(len(X))).to_sql("data", database, index=False)
     database.execute("INSERT INTO data VALUES (NULL, 'month', 'a', 'n', 700)")

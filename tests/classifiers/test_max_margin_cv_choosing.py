@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, log_loss
 
-from marginbn import InputError
 from marginbn.classifiers.max_margin_cv import (
     SCORINGS,
     SMALLEST_LOG,
-    check_scoring,
     choose,
     class_codes,
     log_posterior_of_truth,
@@ -49,16 +47,3 @@ def test_ties_go_to_fewer_parents_then_to_larger_gamma() -> None:
 def test_the_best_mean_is_chosen() -> None:
     """Whatever it costs in parents."""
     assert choose(np.array([0.69, 0.7, 0.8, 0.75]), SETTINGS) == 2
-
-
-@pytest.mark.parametrize("scoring", [*SCORINGS, "balanced_accuracy", lambda clf, X, y: 0.0])
-def test_known_scorings(scoring: object) -> None:
-    """Ours, scikit-learn's and callables."""
-    check_scoring("scoring", scoring)
-
-
-@pytest.mark.parametrize("scoring", ["acuracy", None, 3])
-def test_unknown_scorings_are_refused(scoring: object) -> None:
-    """The message lists what there is."""
-    with pytest.raises(InputError, match=r"scoring must be one of \['accuracy'.*got"):
-        check_scoring("scoring", scoring)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from marginbn import NaiveBayesClassifier, TANClassifier
+from marginbn import BNClassifier, NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.cli import app
 from marginbn.data.labelled import CLASS_NAME
 from marginbn.data.table import as_table
 from marginbn.datasets import load_dataset
+from marginbn.problem.encoded import with_class_column
 
 NAMES = ["Age", "Sex", "Pclass", "a=b"]
 
@@ -176,3 +178,104 @@ def test_ask_takes_dates_and_amounts_as_they_are_written(tmp_path: Path) -> None
     parts = ask("x0 year=2024", "x0 month=5", "x0 weekday=Saturday", "x1=1500")
     assert ask("x0=11.5.2024", "x1=1.500,00 €") == parts
     assert "day-first" in run("ask", tmp_path / "model.json", "x0=5/31/2024").stderr
+
+
+# --- trained tables -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A model of the default kind, and a table of which some values are hidden."""
+    rng = np.random.default_rng(2)
+    n = 400
+    age = rng.permutation(np.linspace(1, 80, n)).round(2)
+    sex = rng.choice(["female", "male"], n)
+    pclass = rng.choice(["1st", "2nd", "3rd"], n)
+    score = (sex == "female") * 2.0 - (pclass == "3rd") + np.abs(age - 40) / 15 - 1.5
+    label = np.where(rng.random(n) < 1 / (1 + np.exp(-score)), "yes", "no")
+    rows = [[float(a), str(s), str(p)] for a, s, p in zip(age, sex, pclass, strict=True)]
+    classifier = BNClassifier().fit(as_table(rows, names=["Age", "Sex", "Pclass"]), label)
+    assert len(classifier.row_coding.columns[0].cuts) > len(classifier.coding_.columns[0].cuts)
+    folder = tmp_path_factory.mktemp("trained")
+    save_model(classifier, folder / "model.json")
+    lines = ["Age,Sex,Pclass", *(f"{a},{s},{p}" for a, s, p in rows[:40]), ",male,", "33,,3rd"]
+    (folder / "rows.csv").write_text("\n".join(lines) + "\n")
+    return folder / "model.json", folder / "rows.csv"
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Rows of the table as Python has them, read by the standard library."""
+    with open(path, newline="") as file:
+        found = [*csv.DictReader(file)]
+    return [
+        {n: None if v == "" else float(v) if n == "Age" else v for n, v in row.items()}
+        for row in found
+    ]
+
+
+def test_all_ways_to_ask_the_default_agree(trained: tuple[Path, Path], tmp_path: Path) -> None:
+    """predict, explain and ask of the command line say what the classifier says in Python."""
+    model, table = trained
+    classifier, rows = load_model(model), read_rows(table)
+    expected = np.array([[*classifier.posterior(known(row)).values()] for row in rows])
+    np.testing.assert_allclose(classifier.predict_proba(rows), expected, rtol=0, atol=1e-12)
+    run("predict", model, table, "--proba", "-q", "-o", tmp_path / "out.csv")
+    with open(tmp_path / "out.csv", newline="") as file:
+        told = [[float(row["P(no)"]), float(row["P(yes)"])] for row in csv.DictReader(file)]
+    np.testing.assert_allclose(told, expected, rtol=0, atol=1e-12)
+    why = json.loads(run("explain", model, table, "--rows", "all", "--json").stdout)["explanations"]
+    shares = [entry["probability"] for entry in why]
+    np.testing.assert_allclose(shares, expected.max(axis=1), rtol=0, atol=1e-12)
+    for row, answer in zip(rows[:3] + rows[-2:], [*expected[:3], *expected[-2:]], strict=True):
+        words = [f"{name}={value}" for name, value in known(row).items()]
+        found = json.loads(run("ask", model, *words, "--json").stdout)["posterior"]["class"]
+        np.testing.assert_allclose([*found.values()], answer, rtol=0, atol=1e-12)
+
+
+def known(row: dict[str, Any]) -> dict[str, Any]:
+    """What a row has a value of."""
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def test_the_network_answers_where_it_is_asked(trained: tuple[Path, Path]) -> None:
+    """--network gives the counted network's answer, which another number shows."""
+    model, _ = trained
+    network = load_model(model).network_
+    words = ["Age=70", "Sex=male", "Pclass=1st"]
+    by_network = json.loads(run("ask", model, *words, "--network", "--json").stdout)["posterior"]
+    expected = network.posterior_array(CLASS_NAME, {"Age": 70, "Sex": "male", "Pclass": "1st"})
+    np.testing.assert_allclose([*by_network["class"].values()], expected, rtol=0, atol=1e-12)
+    default = json.loads(run("ask", model, *words, "--json").stdout)["posterior"]
+    assert abs(default["class"]["yes"] - by_network["class"]["yes"]) > 1e-3
+    assert "Given Age = 70, Sex = male" in run("ask", model, *words).stdout
+
+
+def test_states_of_the_network_are_codes_of_the_default(trained: tuple[Path, Path]) -> None:
+    """A state known alone has the counted network's answer, whichever way it is said."""
+    classifier = load_model(trained[0])
+    network = classifier.network_
+    for i, variable in enumerate(network.variables[1:]):
+        for state, label in enumerate(variable.states):
+            states = np.full((1, 3), -1, dtype=np.int32)
+            states[0, i] = state
+            codes = with_class_column(classifier.codes_of_states(states))
+            told = np.exp(classifier.log_joint_of_codes(codes))[0]
+            expected = network.posterior_array(CLASS_NAME, {variable.name: label})
+            np.testing.assert_allclose(told, expected, rtol=0, atol=1e-12)
+
+
+def test_exports_say_what_they_do_not_hold(trained: tuple[Path, Path], tmp_path: Path) -> None:
+    """SQL: rows without an answer; BIF: that its tables are the counted ones."""
+    model, _ = trained
+    result = run("export", model, "--to", "sql", "-o", tmp_path / "m.sql")
+    said = "gets NULL (ONNX: NaN)"
+    assert said in result.stderr
+    assert said in (tmp_path / "m.sql").read_text().splitlines()[0]
+    result = run("export", model, "-o", tmp_path / "m.bif")
+    assert "Counted tables" in result.stderr
+    assert (tmp_path / "m.bif").read_text().startswith("// Counted tables")
+    asked = json.loads(
+        run("ask", tmp_path / "m.bif", "Sex=male", "--show", "class", "--json").stdout
+    )
+    expected = load_model(model).network_.posterior_array(CLASS_NAME, {"Sex": "male"})
+    np.testing.assert_allclose([*asked["posterior"]["class"].values()], expected, atol=1e-12)

@@ -26,9 +26,7 @@ from marginbn.datasets import load_folder_dataset
 from marginbn.network.explain import (
     Contribution,
     Explanation,
-    explain,
     explain_codes,
-    log_margins,
     mean_contributions,
     nearest_rivals,
 )
@@ -234,7 +232,7 @@ def test_values_for_programs_are_json() -> None:
 
 def test_explanations_are_a_list() -> None:
     """Length, index, negative index, slice and iteration; out of range is an IndexError."""
-    explanations = explain(weather(), WEATHER)
+    explanations = weather().explain(WEATHER)
     assert len(explanations) == 4
     assert explanations[-1].row == 3
     assert [e.row for e in explanations[1:3]] == [1, 2]
@@ -255,7 +253,7 @@ def test_mean_contributions_are_means() -> None:
     assert mean.mean[0] == pytest.approx(values[:, place].mean())
     assert mean.mean_absolute[0] == pytest.approx(np.abs(values[:, place]).mean())
     assert list(mean.mean_absolute) == sorted(mean.mean_absolute, reverse=True)
-    assert sum(mean.mean) == pytest.approx(log_margins(clf, X, y).mean())
+    assert sum(mean.mean) == pytest.approx(clf.explain(X, y).log_margins.mean())
     assert (mean.n_samples, mean.argued_for) == (150, "true class")
     assert mean_contributions(clf, X).argued_for == "predicted class"
     assert str(mean).splitlines()[2].split() == [

@@ -52,7 +52,7 @@ def test_axes_are_taken_and_returned(iris: TANClassifier) -> None:
     _, ax = plt.subplots()
     assert plot_network(iris.network_, ax=ax) is ax
     assert len(plt.get_fignums()) == 1
-    fresh = plot_network(iris)
+    fresh = plot_network(iris.network_)
     assert fresh is not ax
     assert texts(fresh) == texts(ax)
     assert inside_figure(fresh)

@@ -16,7 +16,7 @@ import pytest
 
 import marginbn
 from marginbn import classifiers
-from marginbn.classifiers.max_margin_cv import PAPER_PROBABILITIES
+from marginbn.classifiers.max_margin_cv import PAPER_PROBABILITIES, SCORINGS
 from marginbn.classifiers.model_file import _ESTIMATORS
 from marginbn.classifiers.trained import ParameterKind
 from marginbn.cli import fit, learn, model, options, problems
@@ -41,6 +41,7 @@ NAMES = {
     "parameters": get_args(ParameterKind),
     "identifiers": ("ignore", "use"),
     "rows": ROWS,
+    "scoring": tuple(SCORINGS),
     "format": tuple(formats.NETWORK_FORMATS),
 }
 """Names by the parameter or option that takes them, from the registries."""

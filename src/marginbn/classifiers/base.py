@@ -147,7 +147,13 @@ class Restorable:
     network_: BayesianNetwork
     result_: Any  # SolveResult, or None where there was only one structure
     trace_: tuple[TracePoint, ...]
+    smoothing: float
     provenance_: Provenance | None
+
+    @property
+    def table_smoothing(self) -> float:
+        """Added to every count of the tables of ``network_``."""
+        return float(self.smoothing)
 
     def restore(self, fitted: Fitted) -> Self:
         """Become the estimator that was fitted; what an earlier fit left behind is replaced."""
@@ -222,6 +228,10 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
     >>> codes = clf.encode(clf.prepare([["red"]]))
     >>> clf.log_joint_of_codes(np.column_stack([[0], codes])).round(3).tolist()
     [[-0.799, -2.015]]
+    >>> clf.codes_of_states(codes).tolist(), clf.explain_encoded(codes)[0].label
+    ([[1]], 'a')
+    >>> clf.row_coding.columns[0].categories, clf.table_smoothing
+    (('blue', 'red'), 1.0)
     >>> clf.table_settings().missing
     'auto'
 
@@ -367,7 +377,7 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
             training.coding,
             rows.preparation,
             structure,
-            BayesianNetwork.fit(data, structure, self.smoothing),
+            BayesianNetwork.fit(data, structure, self.table_smoothing),
             result,
             rows.n_samples,
             rows.n_dropped,
@@ -410,24 +420,33 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         row = validation.single_row(self, X)
-        coded = None if row is None else encode_row(self.preparation_, self._reading, row)
+        coded = None if row is None else encode_row(self.preparation_, self.row_coding, row)
         if coded is not None:
             return coded
         table = self.prepare([X] if isinstance(X, Mapping) else X)
-        codes = self._reading.encode(table)
-        tell_unseen(self._reading, table)
+        codes = self.row_coding.encode(table)
+        tell_unseen(self.row_coding, table)
         return codes
 
     @property
-    def _reading(self) -> TableCoding:
-        """How values become codes: bins, or with trained tables the cells of the class model."""
+    def row_coding(self) -> TableCoding:
+        """How values of rows become codes: states of ``network_``, or with trained tables their
+        cells.
+        """
         return self.coding_ if self.class_model_ is None else self.class_model_.design.cells.coding
+
+    def codes_of_states(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
+        """States of the features of ``network_`` (rows, features) as codes; -1 is unknown."""
+        if self.class_model_ is None:
+            return states
+        n_cells = [feature.n_cells for feature in self.class_model_.design.cells.features]
+        return np.where(states < 0, states, states + np.array(n_cells, dtype=np.int32))
 
     def log_joint_of_codes(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
         """log P(c, known features) for every row and class; unknown features are summed out.
 
-        With trained tables it is log P(c | known features). ``codes`` (n_samples, n_variables) have
-        the class in column 0, which is ignored.
+        With trained tables it is log P(c | known features). ``codes`` (n_samples, n_variables) are
+        those of :meth:`encode`, with the class in column 0, which is ignored.
         """
         if self.answers_ is None:
             return self.network_.log_joint_per_class(codes)
@@ -439,7 +458,7 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
         stream = as_stream(X)
         if stream is not None:
             return self._log_joint_of_tables(
-                feature_blocks(self.preparation_, self._reading, stream)
+                feature_blocks(self.preparation_, self.row_coding, stream)
             )
         pieces = row_pieces(X)
         if pieces is None:
@@ -450,8 +469,8 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
         """The same of prepared columns, table by table."""
         answers, tally = [], dict[str, UnseenCategories]()
         for table in tables:
-            add_unseen(tally, self._reading, table)
-            codes = self._reading.encode(table)
+            add_unseen(tally, self.row_coding, table)
+            codes = self.row_coding.encode(table)
             answers.append(self.log_joint_of_codes(with_class_column(codes)))
         tell_tally(tally)
         return np.concatenate(answers)
@@ -485,11 +504,13 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
         One row on its own (a list, an array, a data-frame row) is welcome too.
         """
         codes = self.encode(as_rows(X))  # first: it refuses an unfitted estimator
+        return replace(self.explain_encoded(codes, y), frames=frame_library(X))
+
+    def explain_encoded(self, codes: NDArray[np.int32], y: Any = None) -> Explanations:
+        """The same of rows that are codes already, as :meth:`encode` makes them."""
         if self.answers_ is None:
-            found = explain_codes(self.network_, self.classes_, codes, y)
-        else:
-            found = explain_cells(self.answers_, self.classes_, codes, y)
-        return replace(found, frames=frame_library(X))
+            return explain_codes(self.network_, self.classes_, codes, y)
+        return explain_cells(self.answers_, self.classes_, codes, y)
 
     def posterior(self, evidence: Mapping[str | int, Any]) -> dict[Any, float]:
         """P(class | what is known), by class label.

@@ -83,7 +83,7 @@ def _has_tables_of(classifier: BaseBNClassifier | BayesianNetworkLearner, data: 
     if data.states != tuple(v.states for v in network.variables):
         return False
     rows = EncodedData(data.codes, data.weights, network.variables)
-    fitted = BayesianNetwork.fit(rows, network.structure, classifier.smoothing)
+    fitted = BayesianNetwork.fit(rows, network.structure, classifier.table_smoothing)
     return _are_close(fitted.log_tables, network.log_tables)
 
 

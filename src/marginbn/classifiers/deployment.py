@@ -32,8 +32,8 @@ DEPLOYMENTS: dict[str, tuple[str, ...]] = {
 
 
 UNANSWERED = (
-    "rows with a missing value or a new category that no table has an entry for are not answered; "
-    "marginbn predict answers them"
+    "A row with a missing value or an unseen category gets NULL (ONNX: NaN) where no table has an "
+    "entry for it; marginbn predict answers it."
 )
 """Said at the top of a file whose answer is NULL or NaN for some rows."""
 
@@ -81,9 +81,19 @@ def export_model(
     >>> database.execute(query).fetchone()[:2]
     ('blue', 'b')
     """
-    name = find_deployment(path, format)
-    model = deployable(clf)
-    if name == "onnx":
+    write_deployed(deployable(clf), path, format, table=table, keep=keep)
+
+
+def write_deployed(
+    model: ScoreModel,
+    path: PathLike,
+    format: str | None = None,
+    *,
+    table: str = "data",
+    keep: Sequence[str] | None = None,
+) -> None:
+    """The same of what :func:`deployable` made."""
+    if find_deployment(path, format) == "onnx":
         from marginbn.export.onnx_graph import to_onnx
 
         write_atomic(path, to_onnx(model))

@@ -6,13 +6,12 @@ better). With p_c the posterior of class c and y the true class:
     accuracy      1 if p_y is the largest posterior, else 0
     log_loss      log p_y, that is: the negative log loss
 
-The best mean over the parts is chosen. Scorers of scikit-learn work by their name or as they are.
+The best mean over the parts is chosen.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -25,7 +24,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from marginbn.classifiers import validation
-from marginbn.classifiers.base import Choice, Evidence, Fitted, log_posteriors
+from marginbn.classifiers.base import Choice, Fitted, log_posteriors
 from marginbn.classifiers.budget import Budget, Work, half_used, task_budgets, work_per_solve
 from marginbn.classifiers.progress import StepProgress
 from marginbn.classifiers.search import (
@@ -38,9 +37,8 @@ from marginbn.classifiers.search import (
 from marginbn.classifiers.validation import seed_of
 from marginbn.data.encode import EncodedTraining
 from marginbn.data.labelled import LabelledTable, MissingPolicy, Split, validation_splits
-from marginbn.data.preparation import Preparation
 from marginbn.data.training import TrainingRows, encode_training
-from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
+from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.files import PathLike
 from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
@@ -78,32 +76,6 @@ SCORINGS: dict[str, RowScore] = {
     "accuracy": accuracy_of_rows,
     "log_loss": log_posterior_of_truth,
 }
-
-
-def scorer_names() -> list[str]:
-    """Names that scikit-learn knows; asked for when needed, because its metrics load slowly."""
-    from sklearn.metrics import get_scorer_names
-
-    return [*get_scorer_names()]
-
-
-def check_scoring(name: str, value: Any) -> None:
-    """Refuse anything but a scoring of this module or of scikit-learn, or a callable."""
-    if callable(value) or (isinstance(value, str) and value in SCORINGS):
-        return
-    if not isinstance(value, str) or value not in scorer_names():
-        raise InputError(
-            f"{name} must be one of {sorted(SCORINGS)}, the name of a scikit-learn scorer, or "
-            f"a callable (estimator, X, y) -> number, got {value!r}"
-        )
-
-
-def scorer_of(scoring: Any) -> Callable[..., float]:
-    """A scorer of scikit-learn by its name, or as it is."""
-    from sklearn.metrics import get_scorer
-
-    found: Callable[..., float] = scoring if callable(scoring) else get_scorer(scoring)
-    return found
 
 
 def class_codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
@@ -158,9 +130,9 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     cv : int, splitter, iterable or None, default=None
         None follows the paper: 20 % of the rows if there are more than 1000, else 5 folds, every
         class in proportion. The only row of a class is never held out.
-    scoring : str or callable, default="accuracy"
-        What is best, larger being better. "accuracy": mean accuracy of the folds. "log_loss": mean
-        log posterior of the true class. Or a scorer of scikit-learn, by name or as it is.
+    scoring : {"accuracy", "log_loss"}, default="accuracy"
+        What is best, larger being better: mean accuracy of the folds, or mean log posterior of the
+        true class.
     time_limit : float or None, default=60.0
         Seconds for the whole fit, from reading on. Validation takes at most half of what reading
         leaves, the path to the final search at most half of the rest.
@@ -206,7 +178,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         "class_arcs": MaxMarginBNClassifier._CHECKS["class_arcs"],
         "gammas": validation.optional(validation.each(validation.check_positive)),
         "max_parents": validation.each(validation.check_count),
-        "scoring": check_scoring,
+        "scoring": validation.one_of(*SCORINGS),
     }
 
     def __init__(
@@ -216,7 +188,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         gammas: Sequence[float] | None = None,
         max_parents: Sequence[int] = (1, 2),
         cv: Any = None,
-        scoring: Any = "accuracy",
+        scoring: str = "accuracy",
         class_arcs: ClassArcs = "free",
         missing: MissingPolicy = "auto",
         column_kinds: Any = "auto",
@@ -428,7 +400,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         """Validation scores along the gamma grid on one training part."""
         grid = self._gamma_grid()
         training, held_out = encode_training(rows.take(train), self.missing), rows.take(test)
-        score = self._scorer(training, held_out, max_parents)
+        score = self._scorer(training, held_out)
         scores, gaps = dict.fromkeys(grid, 0.0), dict.fromkeys(grid, 0.0)
         found = self._fold_structures(training.data, max_parents, budget, work)
         for gamma, structure, gap in found:
@@ -447,11 +419,9 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         return ((gamma, result.structure, result.gap) for gamma, result in path)
 
     def _scorer(
-        self, training: EncodedTraining, held_out: LabelledTable, max_parents: int
+        self, training: EncodedTraining, held_out: LabelledTable
     ) -> Callable[[float, Structure], float]:
         """What judges the structure of a gamma on the rows that were held out."""
-        if not isinstance(self.scoring, str) or self.scoring not in SCORINGS:
-            return self._scikit_learn_scorer(training, held_out, max_parents)
         of_rows = SCORINGS[self.scoring]
         codes = with_class_column(training.coding.encode(held_out.features))
         truth = class_codes(held_out.labels, training.classes)
@@ -460,24 +430,6 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             network = BayesianNetwork.fit(training.data, structure, self.smoothing)
             posterior = log_posteriors(network.log_joint_per_class(codes))
             return float(np.average(of_rows(posterior, truth), weights=held_out.weights))
-
-        return score
-
-    def _scikit_learn_scorer(
-        self, training: EncodedTraining, held_out: LabelledTable, max_parents: int
-    ) -> Callable[[float, Structure], float]:
-        """The same with a scorer of scikit-learn, which wants a fitted classifier."""
-        scorer = scorer_of(self.scoring)
-        weighted = bool((held_out.weights != held_out.weights[0]).any())
-        weights = {"sample_weight": held_out.weights} if weighted else {}
-
-        def score(gamma: float, structure: Structure) -> float:
-            classifier = self.with_setting(max_parents, gamma)
-            validation.set_feature_names(classifier, held_out.features.names)
-            classifier.restore(_fitted(training, structure, self.smoothing))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # a fold lacks a rare category
-                return float(scorer(classifier, held_out.features, held_out.labels, **weights))
 
         return score
 
@@ -501,22 +453,6 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             **{f"split{f}_test_score": table[:, f] for f in range(table.shape[1])},
         }
         return Choice(*settings[best], float(mean[best]), results)
-
-
-def _fitted(training: EncodedTraining, structure: Structure, smoothing: float) -> Fitted:
-    """A network of prepared rows, for scorers that want a fitted classifier."""
-    kinds = {column.name: column.kind for column in training.coding.columns}
-    return Fitted(
-        training.classes,
-        training.coding,
-        Preparation.unchanged(kinds),
-        structure,
-        BayesianNetwork.fit(training.data, structure, smoothing),
-        None,
-        training.data.n_samples,
-        0,
-        Evidence(),
-    )
 
 
 def complete_folds(paths: list[FoldPath], n_limits: int) -> list[FoldPath]:

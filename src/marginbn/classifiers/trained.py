@@ -204,9 +204,10 @@ def encode_evidence(
 
 
 def explain_cells(
-    answers: Answers, classes: NDArray[Any], codes: NDArray[np.int32], y: Any
+    answers: Answers, classes: NDArray[Any], codes: NDArray[np.integer[Any]], y: Any
 ) -> Explanations:
     """Explanations of rows of cells: from the base rate, each known value takes a step."""
+    codes = without_lone_missing(answers.model.design.cells, codes)
 
     def contribute(labels: NDArray[np.intp], rivals: NDArray[np.intp]) -> NDArray[np.float64]:
         values = np.zeros((len(codes), answers.network.n_variables))

@@ -140,7 +140,7 @@ def encoded_chunks(
     classifier: BaseBNClassifier, source: Source, kept: Sequence[str] = ()
 ) -> Iterator[tuple[pa.Table, NDArray[np.int32]]]:
     """Every block of rows and its codes, class column included; -1 is summed out."""
-    preparation, coding = classifier.preparation_, classifier.coding_
+    preparation, coding = classifier.preparation_, classifier.row_coding
     rows, positions = FeatureRows(preparation, coding, source), results_of(preparation)
     absent = [i + 1 for name in rows.absent for i in positions[name]]
     unseen: dict[str, UnseenCategories] = {}

@@ -229,6 +229,10 @@ class DeploymentName(StrEnum):
     ONNX = "onnx"
 
 
+COUNTED = "Counted tables; the classifier predicts with trained ones (marginbn predict, --to sql)"
+"""Of an exported network whose classifier has trained tables."""
+
+
 def export(
     model: options.ModelArgument,
     output: options.OutputOption = None,
@@ -259,6 +263,7 @@ def export(
 ) -> None:
     """Write a saved network, or its classifier as SQL or ONNX."""
     from marginbn.export.formats import find_format
+    from marginbn.files import write_text
 
     if to is not None:
         _deploy(load_checked(model, None), to, output, table, keep or None)
@@ -273,10 +278,15 @@ def export(
     try_outputs(output=output)
     found = load_any(model)
     network = getattr(found, "network_", found)
+    is_trained = getattr(found, "class_model_", None) is not None
+    text = f"// {COUNTED}\n" if is_trained and chosen.name == "bif" else ""
+    text += chosen.to_text(network)
     if output is None:
-        data_stream().write(chosen.to_text(network))
+        data_stream().write(text)
     else:
-        chosen.save(network, output)
+        write_text(output, text)
+    if is_trained:
+        note(f"{COUNTED}.", quiet=False)
 
 
 def _deploy(
@@ -286,12 +296,15 @@ def _deploy(
     table: str,
     keep: list[str] | None,
 ) -> None:
-    from marginbn.classifiers.deployment import deployable, export_model
+    from marginbn.classifiers.deployment import UNANSWERED, deployable, write_deployed
     from marginbn.export.sql import to_sql
 
-    if output is not None:
-        export_model(classifier, output, to, table=table, keep=keep)
-    elif to is DeploymentName.ONNX:
+    if output is None and to is DeploymentName.ONNX:
         raise typer.BadParameter("needs a file, as ONNX is no text", param_hint="--output")
+    model = deployable(classifier)
+    if output is None:
+        data_stream().write(to_sql(model, table, keep))
     else:
-        data_stream().write(to_sql(deployable(classifier), table, keep))
+        write_deployed(model, output, to, table=table, keep=keep)
+    if model.refuses_rows:
+        note(UNANSWERED, quiet=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -98,10 +99,7 @@ def _explanations(
     classifier: BaseBNClassifier, rows: options.RowOptions, wanted: _Wanted
 ) -> Iterator[Explanation]:
     """Explanations of the wanted rows, in the order of the file, read no further than needed."""
-    from dataclasses import replace
-
     from marginbn.cli.data import check_columns, encoded_chunks, open_rows
-    from marginbn.network.explain import explain_codes
 
     with open_rows(rows) as source:
         check_columns(classifier, source.names, rows.allow_missing_columns)
@@ -109,8 +107,7 @@ def _explanations(
         for _, codes in encoded_chunks(classifier, source):
             places = [i for i in range(len(codes)) if start + i in wanted]
             if places:
-                network, classes = classifier.network_, classifier.classes_
-                found = explain_codes(network, classes, codes[places, 1:])
+                found = classifier.explain_encoded(codes[places, 1:])
                 for place, entry in zip(places, found, strict=True):
                     yield replace(entry, row=start + place)
             start += len(codes)
@@ -143,12 +140,20 @@ def ask(
     everything: Annotated[
         bool, typer.Option("--all", help="Ask for every variable that is not known.")
     ] = False,
+    by_network: Annotated[
+        bool,
+        typer.Option(
+            "--network",
+            help="Let the counted network answer for the class too, instead of the trained tables.",
+        ),
+    ] = False,
     json: options.JsonOption = False,
 ) -> None:
     """Print the probabilities of a variable given others.
 
-    Example: marginbn ask model.json Age=53 Sex=male --show Survived. All other variables are summed
-    out. MODEL may also be a network in a .bif file.
+    Example: marginbn ask model.json Age=53 Sex=male --show Survived. What is not said is unknown.
+    About the class the classifier answers, as in `marginbn predict`; about other variables the
+    counted network. MODEL may also be a network in a .bif file.
     """
     subject = Subject.load(model)
     network = subject.network
@@ -157,9 +162,11 @@ def ask(
     if everything or (not asked and subject.classifier is None):
         asked += [i for i in range(network.n_variables) if i not in known]
     asked = list(dict.fromkeys(asked)) or [0]
+    if by_network:
+        subject = replace(subject, classifier=None)
     after, before = _answers(subject, known, asked), _answers(subject, {}, asked)
     if json:
-        states = {network.names[i]: network.variables[i].states[code] for i, code in known.items()}
+        states = {network.names[i]: network.variables[i].states[k.state] for i, k in known.items()}
         print_json({"evidence": states, "posterior": after, "prior": before})
         return
     print_text("\n".join(_describe_answers(network, known, after, before)))
@@ -201,14 +208,22 @@ def _checked_name(name: str, names: Sequence[str]) -> str:
     return name
 
 
-def _read_evidence(subject: Subject, texts: Sequence[str]) -> dict[int, int]:
-    """State by variable of texts like ``Age=53``."""
-    known: dict[int, int] = {}
+@dataclass(frozen=True)
+class Known:
+    """What is said about a variable: its state, and the number if it is one."""
+
+    state: int
+    number: float | None = None
+
+
+def _read_evidence(subject: Subject, texts: Sequence[str]) -> dict[int, Known]:
+    """What is known by variable, of texts like ``Age=53``."""
+    known: dict[int, Known] = {}
     for name, value in _assignments(subject, texts):
         i = subject.network.variable_index(name)
         if i in known:
             raise InputError(f"{name!r} is said twice; say it once")
-        known[i] = state_of_text(subject, i, value)
+        known[i] = read_value(subject, i, value)
     return known
 
 
@@ -237,8 +252,8 @@ def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
     return _checked_name(name, names), value.strip()
 
 
-def state_of_text(subject: Subject, i: int, text: str) -> int:
-    """Code of the state that a value has, or whose label the text is."""
+def read_value(subject: Subject, i: int, text: str) -> Known:
+    """The state that a value has, or whose label the text is."""
     import pyarrow as pa
 
     from marginbn.data.columns import MISSING_TEXTS
@@ -248,8 +263,8 @@ def state_of_text(subject: Subject, i: int, text: str) -> int:
 
     variable, coding = subject.network.variables[i], subject.codings[i]
     if text in variable.states:
-        return variable.states.index(text)
-    code = -1
+        return Known(variable.states.index(text))
+    code, number = -1, None
     if coding is not None:
         plans = {p.name: p for p in subject.plans if not is_date_kind(p.kind)}
         plan = plans.get(coding.name) or ColumnPlan(coding.name, coding.kind)  # part of a date
@@ -258,9 +273,11 @@ def state_of_text(subject: Subject, i: int, text: str) -> int:
         reading = reading_of(plan, coding, is_text=True)
         (column,) = plan.apply(reading.read(pa.array([text])))
         code = int(coding.encode(column)[0])
+        if column.kind == "numeric" and not math.isnan(column.numbers[0]):
+            number = float(column.numbers[0])
     if code < 0:
         _refuse_value(variable.name, text, variable.states)
-    return code
+    return Known(code, number)
 
 
 def _check_number(name: str, text: str) -> None:
@@ -282,38 +299,39 @@ def _refuse_value(name: str, text: str, states: Sequence[str]) -> None:
 
 
 def _answers(
-    subject: Subject, known: dict[int, int], asked: Sequence[int]
+    subject: Subject, known: dict[int, Known], asked: Sequence[int]
 ) -> dict[str, dict[str, float]]:
     """Probability by state and variable; for the class as ``predict --proba`` says it."""
-    import numpy as np
-
-    from marginbn.classifiers.base import log_posteriors
-
     network, classifier = subject.network, subject.classifier
+    states: dict[str | int, Any] = {
+        network.names[i]: network.variables[i].states[k.state] for i, k in known.items()
+    }
     found: dict[str, Any] = {}
     if classifier is None or any(i > 0 or i in known for i in asked):
-        states: dict[str | int, str] = {
-            network.names[i]: network.variables[i].states[c] for i, c in known.items()
-        }
         found = network.marginals(states)
     if classifier is not None and 0 not in known:
-        codes = np.full((1, network.n_variables), -1, dtype=np.int32)
-        codes[0, list(known)] = list(known.values())
-        joint = classifier.log_joint_of_codes(codes)
-        found[network.names[0]] = np.exp(log_posteriors(joint))[0]
+        for i, said in known.items():
+            if said.number is not None:
+                states[network.names[i]] = said.number
+        found[network.names[0]] = [*classifier.posterior(states).values()]
     variables = [network.variables[i] for i in asked]
-    return {v.name: dict(zip(v.states, found[v.name].tolist(), strict=True)) for v in variables}
+    return {v.name: dict(zip(v.states, map(float, found[v.name]), strict=True)) for v in variables}
 
 
 def _describe_answers(
     network: BayesianNetwork,
-    known: dict[int, int],
+    known: dict[int, Known],
     after: dict[str, dict[str, float]],
     before: dict[str, dict[str, float]],
 ) -> Iterator[str]:
     """What is known, then a small table per variable."""
     variables = network.variables
-    given = [assignment(variables[i].name, variables[i].states[c]) for i, c in known.items()]
+    given = [
+        assignment(variables[i].name, variables[i].states[k.state])
+        if k.number is None
+        else f"{variables[i].name} = {k.number:.12g}"
+        for i, k in known.items()
+    ]
     yield f"Given {', '.join(given)}" if given else "Nothing is given"
     for name, posterior in after.items():
         shown = list(posterior)

@@ -49,15 +49,15 @@ class NetworkFormat:
 
     def to_text(self, network: BayesianNetwork) -> str:
         """The network as text."""
+        from marginbn.export.native import check_writable
+
+        if self.readable:
+            check_writable(network)
         text: str = self._find("network_to")(network)
         return text
 
     def save(self, network: BayesianNetwork, path: PathLike) -> None:
         """Write the file, all or nothing."""
-        from marginbn.export.native import check_writable
-
-        if self.readable:
-            check_writable(network)
         write_text(path, self.to_text(network))
 
     def load(self, path: PathLike) -> BayesianNetwork:

@@ -4,7 +4,7 @@ Every feature that matters is an input of its own under the name of its column, 
 numbers as doubles (NaN is missing), categories as text (the empty text is missing). Outputs are
 ``label``, the class to predict as text, and ``probabilities``, doubles (n, n_classes) in the
 order of the classes. Where a value is asked for and missing, probabilities are NaN
-(:mod:`marginbn.export.score_model`).
+(:mod:`marginbn.export.score_model`); the model's ``doc_string`` says so.
 
 A number becomes its code by counting the cuts below it, a category by a label encoder; the cell of
 a table is a sum of products of codes, and the rest is gathering, adding and a softmax, in doubles.
@@ -75,6 +75,7 @@ class _Graph:
         ]
         made = helper.make_model(graph, opset_imports=versions, producer_name="marginbn")
         made.ir_version = IR_VERSION
+        made.doc_string = "\n".join(self.model.notes)
         self.onnx.checker.check_model(made)
         content: bytes = made.SerializeToString()
         return content

@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,7 +223,7 @@ class Explanations(Sequence[Explanation]):
     (4, 'stay')
     >>> explanations.log_margins.round(3).tolist()
     [1.281, 1.281, 0.182, 0.182]
-    >>> log_margins(clf, X, y).round(3).tolist()  # for the labels: the last row is misclassified
+    >>> clf.explain(X, y).log_margins.round(3).tolist()  # the last row is misclassified
     [1.281, 1.281, 0.182, -0.182]
     >>> print(mean_contributions(clf, X, y))
     contributions for the true class, 4 rows
@@ -587,32 +587,7 @@ def _eliminate(
     return margins_between(network.log_joint_per_class(seen), labels, rivals) - before
 
 
-class FittedClassifier(Protocol):
-    """What is asked of a classifier; those of this package have it."""
-
-    @property
-    def network_(self) -> BayesianNetwork: ...
-    def explain(self, X: Any, y: Any = None) -> Explanations: ...
-
-
-def explain(classifier: FittedClassifier, X: Any, y: Any = None) -> Explanations:
-    """Take apart the log margin of each row; the same as ``classifier.explain(X, y)``.
-
-    ``X`` holds rows as for ``predict``, or one row on its own (a list, an array, a data-frame row);
-    ``y`` the labels to argue for, by default the predicted classes.
-    """
-    return classifier.explain(X, y)
-
-
-def log_margins(classifier: FittedClassifier, X: Any, y: Any = None) -> FloatArray:
-    """Log margin of every row, for the labels ``y`` or for the predicted classes.
-
-    There is an example in :class:`Explanations`.
-    """
-    return classifier.explain(X, y).log_margins
-
-
-def mean_contributions(classifier: FittedClassifier, X: Any, y: Any = None) -> MeanContributions:
+def mean_contributions(classifier: Any, X: Any, y: Any = None) -> MeanContributions:
     """Importance of each variable over a data set.
 
     With labels ``y`` the contributions argue for the true class, so a variable that misleads more
@@ -629,18 +604,6 @@ def mean_contributions(classifier: FittedClassifier, X: Any, y: Any = None) -> M
         n_samples=len(explanations),
         argued_for="predicted class" if y is None else "true class",
     )
-
-
-def network_of(source: BayesianNetwork | FittedClassifier) -> BayesianNetwork:
-    """The network itself, or that of a fitted classifier."""
-    if isinstance(source, BayesianNetwork):
-        return source
-    network = getattr(source, "network_", None)
-    if not isinstance(network, BayesianNetwork):
-        raise InputError(
-            f"network must be a BayesianNetwork or a fitted classifier, got {type(source).__name__}"
-        )
-    return network
 
 
 def as_rows(X: Any) -> Any:

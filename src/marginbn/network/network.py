@@ -285,6 +285,9 @@ class BayesianNetwork:
     ) -> Any:
         """Probability of the states of a variable, or of several, given the evidence.
 
+        The tables of this network answer. A classifier with trained tables has an answer of its own
+        about the class: ``clf.posterior(evidence)``, which is also that of ``predict_proba``.
+
         Parameters
         ----------
         query

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from marginbn.exceptions import MissingDependencyError
-from marginbn.network.explain import FittedClassifier, network_of
 from marginbn.network.layout import CLASS, FONT_SIZE, LABEL_COLUMNS, Box, Layout, Route, lay_out
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import ISOLATED, box_colours
@@ -27,7 +26,7 @@ _INK = "#1a1a1a"
 
 
 def plot_network(
-    network: BayesianNetwork | FittedClassifier,
+    network: BayesianNetwork,
     *,
     label_columns: int = LABEL_COLUMNS,
     ax: Axes | None = None,
@@ -40,7 +39,7 @@ def plot_network(
     Parameters
     ----------
     network
-        A network or a fitted classifier.
+        The network, such as ``network_`` of a classifier.
     label_columns
         Longer names are shortened to so many columns.
     ax
@@ -55,7 +54,6 @@ def plot_network(
     >>> sorted(text.get_text() for text in ax.texts)
     ['class', 'x0']
     """
-    network = network_of(network)
     layout = lay_out(network.structure, network.names, label_columns)
     scale = min(1.0, _LARGEST * _PIXELS / max(layout.width, layout.height)) / _PIXELS
     ax = _axes(ax, (layout.width * scale, layout.height * scale))

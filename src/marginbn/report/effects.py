@@ -33,6 +33,7 @@ from marginbn.classifiers import BaseBNClassifier
 from marginbn.data.encode import Coding
 from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import ProblemTooLargeError
+from marginbn.problem.encoded import with_class_column
 
 FloatArray = NDArray[np.float64]
 
@@ -124,10 +125,10 @@ def _told_one_feature(classifier: BaseBNClassifier) -> list[FloatArray]:
     """By feature: effects (n_states, n_classes) as the classifier itself answers."""
     arities = classifier.network_.arities
     places = [(i, s) for i in range(1, len(arities)) for s in range(arities[i])]
-    codes = np.full((len(places) + 1, len(arities)), -1, dtype=np.int32)
-    codes[:, 0] = 0
+    states = np.full((len(places) + 1, len(arities) - 1), -1, dtype=np.int32)
     for row, (i, state) in enumerate(places):
-        codes[row, i] = state
+        states[row, i - 1] = state
+    codes = with_class_column(classifier.codes_of_states(states))
     odds = log_odds(classifier.log_joint_of_codes(codes))
     with np.errstate(invalid="ignore"):
         effects = np.clip(np.nan_to_num(odds[:-1] - odds[-1]), -_LARGEST, _LARGEST)
