@@ -383,9 +383,9 @@ def why_private(column: Column, counts: NDArray[np.integer]) -> str | None:
         return None
     glance = [str(text) for text in texts[:_GLANCE]]
     if sum(bool(_EMAIL.fullmatch(text.strip())) for text in glance) > 0.9 * len(glance):
-        return f"{len(texts)} e-mail addresses such as {glance[0]!r}"
+        return f"{len(texts)} e-mail addresses"
     if _PERSON_NAME.search(column.name.strip()) and _are_words(glance):
-        return f"{len(texts)} names of persons such as {glance[0]!r}"
+        return f"{len(texts)} names of persons"
     n_words = sum(len(text.split()) for text in glance) / len(glance)
     if n_words >= FREE_TEXT_WORDS and len(texts) > 2 * LEAST_VALUES:
         return f"{len(texts)} different texts of {n_words:.0f} words on average"
