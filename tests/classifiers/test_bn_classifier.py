@@ -23,6 +23,7 @@ from marginbn import (
     save_model,
     verify_certificate,
 )
+from marginbn.exceptions import FormatError
 from marginbn.report.page import model_values
 
 
@@ -255,6 +256,21 @@ def test_the_quality_it_reports_is_that_of_rows_not_learned_from(fitted):
     accuracy = (clf.classes_[held_out.probabilities.argmax(axis=1)] == held_out.labels).mean()
     test, labels = shop(3000, seed=9)
     assert accuracy == pytest.approx(clf.score(test, labels), abs=0.06)
+
+
+def test_the_model_file_keeps_the_held_out_rows(fitted, tmp_path):
+    clf, _, _ = fitted
+    save_model(clf, tmp_path / "m.json")
+    kept = load_model(tmp_path / "m.json").held_out_
+    assert kept.labels.tolist() == clf.held_out_.labels.tolist()
+    np.testing.assert_array_equal(kept.weights, clf.held_out_.weights)
+    np.testing.assert_allclose(kept.probabilities, clf.held_out_.probabilities, rtol=1e-6)
+    record = json.loads((tmp_path / "m.json").read_text())
+    for change in ({"labels": [9]}, {"weights": [1.0]}, {"probabilities": [[0.5]]}):
+        broken = record | {"held_out": record["held_out"] | change}
+        (tmp_path / "bad.json").write_text(json.dumps(broken))
+        with pytest.raises(FormatError, match=r"\$\.held_out"):
+            load_model(tmp_path / "bad.json")
 
 
 def test_an_emergency_brake_says_what_it_cost():

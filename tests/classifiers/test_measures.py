@@ -75,3 +75,24 @@ def test_one_class_has_no_area() -> None:
     assert Quality.measure(["a", "b"], ["a", "a"], [[1, 0], [0, 1]]).auc is None
     with pytest.raises(InputError, match="shape"):
         Quality.measure(["a"], ["a"], [[1, 0]])
+
+
+def test_two_classes_have_one_auc() -> None:
+    """Ties are ties of both, whatever the last digits of p and 1 - p."""
+    rng = np.random.default_rng(0)
+    second = rng.integers(1, 8, size=400) / 10 + rng.normal(0, 1e-14, size=400)
+    labels = np.where(rng.random(400) < second, "b", "a")
+    quality = Quality.measure(["a", "b"], labels, np.column_stack([1 - second, second]))
+    assert quality.classes[0].auc == quality.classes[1].auc == quality.auc
+
+
+def test_rows_above_each_threshold_by_hand() -> None:
+    """Of the second class and of the first; at 50 % they are the confusion."""
+    second = np.array([0.2, 0.5, 0.505, 0.9])
+    labels = ["a", "b", "b", "a"]
+    quality = Quality.measure(["a", "b"], labels, np.column_stack([1 - second, second]))
+    assert len(quality.above) == 101
+    assert (quality.above[0], quality.above[50], quality.above[90]) == ((2, 2), (1, 1), (0, 0))
+    assert quality.above[50] == (quality.confusion[1][1], quality.confusion[0][1])
+    assert Quality.measure(["a", "b", "c"], ["a"], [[1, 0, 0]]).above == ()
+    assert "above" not in quality.to_dict()

@@ -22,6 +22,9 @@ Names, kinds, categories and states for missing values are those of the coding o
 which the cells are parts. ``positions`` and ``cuts`` are empty for categories. Parameters are those
 of :class:`marginbn.class_model.basis.Design`, row by row; tables follow from them.
 
+**Held-out rows.** The class of each row, as a place in the list of classes, its weight and its
+probabilities, of which seven digits are kept.
+
 **Provenance.** When, with which versions, from which data, how good. Nothing of it is checked,
 except that it is well formed: like all of a file it is what its writer says.
 """
@@ -40,7 +43,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 import numpy as np
 import sklearn
+from numpy.typing import NDArray
 
+from marginbn.classifiers.trained import HeldOut
 from marginbn.data.columns import WantedKind
 from marginbn.data.encode import Coding, TableCoding
 from marginbn.data.preparation import ColumnPlan, Preparation
@@ -192,6 +197,7 @@ def _versions() -> dict[str, str]:
 
 
 Weight = Annotated[float, msgspec.Meta(ge=0)]
+Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Precision = Annotated[float, msgspec.Meta(gt=0)]
 
 
@@ -225,6 +231,34 @@ class ModelShape(Shape, frozen=True):
     parameters: tuple[tuple[float, ...], ...]
     objective: Weight
     gap: Weight
+
+
+class HeldOutShape(Shape, frozen=True):
+    """Held-out rows in a file."""
+
+    labels: Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)]
+    weights: tuple[Weight, ...]
+    probabilities: tuple[tuple[Probability, ...], ...]
+
+
+def write_held_out(held_out: HeldOut, classes: NDArray[Any]) -> dict[str, Any]:
+    """The entry of the file."""
+    return {
+        "labels": np.searchsorted(classes, held_out.labels).tolist(),
+        "weights": held_out.weights.tolist(),
+        "probabilities": [[float(f"{p:.7g}") for p in row] for row in held_out.probabilities],
+    }
+
+
+def read_held_out(shape: HeldOutShape, classes: NDArray[Any]) -> HeldOut:
+    """Held-out rows, which must fit the classes."""
+    n_rows, n_classes = len(shape.labels), len(classes)
+    if max(shape.labels) >= n_classes or {*map(len, shape.probabilities)} != {n_classes}:
+        raise MisfitError("$.held_out: must have labels and probabilities of the classes")
+    if not n_rows == len(shape.weights) == len(shape.probabilities):
+        raise MisfitError("$.held_out: must have a label, a weight and probabilities per row")
+    labels, weights = classes[list(shape.labels)], np.array(shape.weights)
+    return HeldOut(labels, weights, np.array(shape.probabilities))
 
 
 def write_class_model(model: ClassModel) -> dict[str, Any]:

@@ -23,6 +23,9 @@ CALIBRATION_BINS = 10
 _MOST_CONFUSED = 12
 """Classes up to which the table of confusion is shown."""
 
+_DIGITS = 10
+"""Probabilities that agree in so many digits are ties, so that two classes have one AUC."""
+
 
 @dataclass(frozen=True)
 class ClassQuality:
@@ -67,6 +70,7 @@ class Quality:
     confusion: tuple[tuple[int, ...], ...]  # rows are true classes, columns predicted ones
     calibration: tuple[CalibrationBin, ...]
     calibration_error: float
+    above: tuple[tuple[int, int], ...] = ()  # two classes: see _rows_above
 
     @classmethod
     def measure(
@@ -101,11 +105,12 @@ class Quality:
             confusion=tuple(map(tuple, confusion)),
             calibration=bins,
             calibration_error=error,
+            above=_rows_above(truth == names[1], given[:, 1]) if len(names) == 2 else (),
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """All measures as JSON values."""
-        return asdict(self)
+        """All measures as JSON values; without the counts by threshold."""
+        return {name: value for name, value in asdict(self).items() if name != "above"}
 
     def numbers(self) -> dict[str, float | None]:
         """The measures that are one number, and the number of rows."""
@@ -174,10 +179,22 @@ def _by_class(
                 n_rows=int(n_class),
                 precision=float(right / n_says) if n_says else None,
                 recall=float(right / n_class) if n_class else None,
-                auc=float(roc_auc_score(is_class, given[:, i])) if mixed else None,
+                auc=float(roc_auc_score(is_class, given[:, i].round(_DIGITS))) if mixed else None,
             )
         )
     return tuple(answers)
+
+
+def _rows_above(
+    is_second: NDArray[np.bool_], probability: NDArray[np.float64]
+) -> tuple[tuple[int, int], ...]:
+    """At each threshold of 0, 1, ..., 100 %: rows with a larger probability of the second class,
+    those of the second class and those of the first.
+    """
+    steps = np.arange(101) / 100
+    second, first = np.sort(probability[is_second]), np.sort(probability[~is_second])
+    counts = [len(part) - np.searchsorted(part, steps, side="right") for part in (second, first)]
+    return tuple((int(a), int(b)) for a, b in zip(*counts, strict=True))
 
 
 def _log_loss(names: Sequence[str], truth: NDArray[Any], given: NDArray[np.float64]) -> float:

@@ -18,6 +18,7 @@
      "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ...},
      "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
      "class_model": null or {...},               trained tables, see file_parts.py
+     "held_out": null or {"labels": [1, ...], "weights": [...], "probabilities": [[...], ...]},
      "network": {"format": "marginbn-network", ...}}
 
 Variable 0 of the network is the class, if there is one; its name is the target's. Numbers that
@@ -50,6 +51,7 @@ from marginbn.classifiers.base import BaseBNClassifier, Choice, Evidence, Fitted
 from marginbn.classifiers.bn_classifier import BNClassifier
 from marginbn.classifiers.file_parts import (
     Digest,
+    HeldOutShape,
     ModelShape,
     NotPlainError,
     PlanShape,
@@ -58,8 +60,10 @@ from marginbn.classifiers.file_parts import (
     encode_value,
     provenance_of,
     read_class_model,
+    read_held_out,
     read_preparation,
     write_class_model,
+    write_held_out,
     write_preparation,
 )
 from marginbn.classifiers.learner import BayesianNetworkLearner
@@ -196,6 +200,7 @@ class _Model(Shape, frozen=True):
     validation: _Validation | None
     evidence: _Evidence
     class_model: ModelShape | None
+    held_out: HeldOutShape | None
     network: NetworkShape
     preparation: tuple[PlanShape, ...] | None
     about: Provenance
@@ -229,7 +234,7 @@ def save_model(
     if result is not None and isinstance(model, BNClassifier):
         last = TracePoint(result.work, result.objective, result.bound, result.scale)
         result = replace(result, seconds=result.work, trace=(last,))  # the same on every machine
-    trained = None if is_learner else model.class_model_
+    trained, judged = (None, None) if is_learner else (model.class_model_, model.held_out_)
     record = {
         "format": "marginbn-model",
         "version": 1,
@@ -248,6 +253,7 @@ def save_model(
         "validation": _write_validation(model),
         "evidence": {name: getattr(model.evidence_, name) for name in _Evidence.__struct_fields__},
         "class_model": None if trained is None else write_class_model(trained),
+        "held_out": None if judged is None else write_held_out(judged, model.classes_),
         "network": network_to_dict(model.network_),
         "preparation": write_preparation(model.preparation_),
         "about": msgspec.structs.asdict(provenance_of(model, held_out)),
@@ -311,7 +317,7 @@ def load_model(path: PathLike) -> Any:
             Evidence("file", **msgspec.structs.asdict(shape.evidence)),
             shape.about.data_sha256,
             _read_tables(model, shape, coding),
-            None,
+            None if shape.held_out is None else read_held_out(shape.held_out, classes),
             _read_choice(model, shape.validation),
             shape.about,
         )

@@ -72,8 +72,9 @@ def fit(
     classifier = options.build_classifier(model, search, checkpoint, certificate)
     try_outputs(output=output, checkpoint=checkpoint, certificate=certificate)
     outcome = learn_and_measure(classifier, table, holdout, began, quiet)
-    measures = None if outcome.quality is None else outcome.quality.numbers()
-    saved = write_output(output, lambda path: save_model(classifier, path, held_out=measures))
+    saved = write_output(
+        output, lambda path: save_model(classifier, path, held_out=outcome.measures())
+    )
     if json:
         print_json(outcome.record())
     elif classifier.class_model_ is not None:
@@ -106,6 +107,13 @@ class Outcome:
     data: DataReport | None
     n_learned: int | None = None
     logistic: float | None = None
+
+    def measures(self) -> dict[str, float | None] | None:
+        """The measures that the model file keeps; None where nothing was measured."""
+        if self.quality is None:
+            return None
+        logistic = {} if self.logistic is None else {"logistic_accuracy": self.logistic}
+        return {**self.quality.numbers(), **logistic}
 
     def record(self) -> dict[str, Any]:
         """As JSON values."""
