@@ -94,36 +94,26 @@ class Browser:
         self.driver.switch_to.active_element.send_keys(*keys)
 
     def click_state(self, variable: int, state: int) -> None:
-        """Click a state of a variable as a person does; folded features are opened first."""
+        """Click a line of a variable as a person does; folded features are opened first."""
         button = self.state(variable, state)
         self.run(
             "const fold = arguments[0].closest('details'); if (fold) fold.open = true;"
-            "if (arguments[0].hidden) document.querySelector('.class .more').click();"
             "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})",
             button,
         )
         button.click()
 
     def state(self, variable: int, state: int) -> Any:
-        """Button of a state."""
-        return self.find(f"#explore [data-variable='{variable}'] [data-state='{state}']")
+        """Button of the line that a state belongs to."""
+        return self.find(f"#explore [data-variable='{variable}'] [data-states~='{state}']")
 
-    def numbers(self) -> dict[int, list[str]]:
-        """Displayed probabilities of all variables that have a card; a strip shows none."""
-        found = self._of_states("b.querySelector('.number')?.textContent ?? ''")
-        return {variable: texts for variable, texts in found.items() if all(texts)}
-
-    def probabilities(self) -> dict[int, list[float]]:
-        """The same with all digits."""
-        found = self._of_states("b.dataset.probability")
-        return {variable: [float(p) for p in texts] for variable, texts in found.items()}
-
-    def _of_states(self, expression: str) -> dict[int, list[str]]:
+    def lines(self) -> dict[int, list[tuple[list[int], str, str]]]:
+        """By variable that has a card: states, probability with all digits, and as displayed."""
         pairs = self.run(
             "return [...document.querySelectorAll('#explore .card[data-variable]')].map((c) => ["
-            "Number(c.dataset.variable), [...c.querySelectorAll('[data-state]')]"
-            ".sort((a, b) => a.dataset.state - b.dataset.state)"
-            f".map((b) => {expression})])"
+            "Number(c.dataset.variable), [...c.querySelectorAll('[data-states]')].map((b) => ["
+            "b.dataset.states.split(' ').map(Number), b.dataset.probability,"
+            "b.querySelector('.number').textContent])])"
         )
         return dict(sorted(pairs))
 
@@ -185,15 +175,17 @@ def posteriors_of(network: BayesianNetwork, evidence: Mapping[int, int]) -> list
 
 def assert_shows(browser: Browser, network: BayesianNetwork, evidence: Mapping[int, int]) -> None:
     """All digits are equal to 1e-9, and so are those displayed."""
-    posteriors = posteriors_of(network, evidence)
-    found, texts = browser.probabilities(), browser.numbers()
+    posteriors, found = posteriors_of(network, evidence), browser.lines()
     constant = {i for i in range(1, network.n_variables) if network.arities[i] == 1}
     assert set(found) == set(range(network.n_variables)) - constant
-    for variable, numbers in found.items():
-        np.testing.assert_allclose(numbers, posteriors[variable], rtol=0, atol=CLOSE)
-    for variable, shown in texts.items():
-        for text, probability in zip(shown, posteriors[variable], strict=True):
-            assert_displayed(text, float(probability))
+    for variable, lines in found.items():
+        assert variable == 0 or sum(len(states) for states, _, _ in lines) == len(
+            posteriors[variable]
+        )
+        for states, probability, text in lines:
+            expected = float(posteriors[variable][states].sum())
+            assert float(probability) == pytest.approx(expected, abs=CLOSE)
+            assert_displayed(text, expected)
 
 
 def assert_displayed(text: str, probability: float) -> None:

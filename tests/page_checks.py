@@ -19,8 +19,8 @@ return controls.length;
 
 _WHERE = """
 const e = document.activeElement;
-const group = e.closest('.states, .viewport');
-return [e === document.body, group ? [...document.querySelectorAll('.states, .viewport')]
+const group = e.closest('.states');
+return [e === document.body, group ? [...document.querySelectorAll('.states')]
   .indexOf(group) : -1];
 """
 
@@ -40,7 +40,7 @@ def unreachable_controls(browser: Browser) -> list[str]:
             walked.add(group)
             browser.press(Keys.HOME)
             size = browser.run(
-                "return document.querySelectorAll('.states, .viewport')[arguments[0]]"
+                "return document.querySelectorAll('.states')[arguments[0]]"
                 ".querySelectorAll('button').length",
                 group,
             )

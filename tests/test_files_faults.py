@@ -31,7 +31,7 @@ from marginbn.export.formats import save_network
 from marginbn.export.jkl import save_scores
 from marginbn.problem.problem import StructureProblem
 from marginbn.proof.format import write_certificate
-from marginbn.report.page import write_report
+from marginbn.report.page import make_report
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
 from marginbn.solvers.milp import write_formulation
 from marginbn.solvers.tree_search import initial_selection
@@ -102,7 +102,7 @@ WRITERS: dict[str, Callable[[Path, int], object]] = {
     "bytes": lambda path, seed: files.write_atomic(path, bytes([seed]) * 100_000),
     "model.json": lambda path, seed: save_model(classifier(seed), path),
     "proof.cert": write_proof,
-    "report.html": lambda path, seed: write_report(classifier(seed), path),
+    "report.html": lambda path, seed: make_report(classifier(seed)).save(path),
     "table.csv": lambda path, seed: write_rows(path, ["x"], [[seed]] * 20_000),
     "table.csv.gz": lambda path, seed: write_rows(path, ["x"], [[seed]] * 20_000),
     "network.bif": lambda path, seed: save_network(network(seed), path),

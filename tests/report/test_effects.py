@@ -1,4 +1,4 @@
-"""What each state does to the log odds: the classifier's answers, counts, and honest bands."""
+"""What one known value makes of the probabilities: answers, bands, axes and groups."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, Search
-from marginbn.data.encode import Coding
+from marginbn import BNClassifier, MaxMarginBNClassifier, NaiveBayesClassifier, Search
+from marginbn.classifiers import BaseBNClassifier
 from marginbn.report.comparison import read_rows
 from marginbn.report.effects import (
+    BARS,
+    MOST_GROUPS,
     Effect,
-    _band_of_runs,
-    band,
+    axis_of_bins,
+    axis_of_numbers,
     count_by_class,
-    counted_effect,
     effect_values,
+    group_states,
     measure_effects,
-    runs_of,
-    strongest_states,
+    wilson,
 )
 
 
@@ -28,95 +29,107 @@ def iris() -> tuple[pd.DataFrame, pd.Series]:
     return load_iris(return_X_y=True, as_frame=True)
 
 
-def test_effects_are_differences_of_log_odds(iris: tuple[pd.DataFrame, pd.Series]) -> None:
-    """One feature known, all others missing: what predict_proba says of that."""
-    X, y = iris
-    fitted = MaxMarginBNClassifier(max_parents=1, search=Search(solver="branch_bound")).fit(X, y)
+@pytest.mark.parametrize(
+    "classifier",
+    [MaxMarginBNClassifier(max_parents=1, search=Search(solver="branch_bound")), BNClassifier()],
+    ids=["counted", "trained"],
+)
+def test_effects_are_the_classifiers_answers(
+    classifier: BaseBNClassifier, iris: tuple[pd.DataFrame, pd.Series]
+) -> None:
+    """One state known and nothing else: posterior has the same numbers."""
+    fitted = classifier.fit(*iris)
     effects = measure_effects(fitted)
     assert effects is not None
-    network = fitted.network_
-    before = network.posterior_array(0)
     for effect in effects:
-        for state in range(network.arities[effect.variable]):
-            names = network.variables[effect.variable]
-            after = network.posterior_array(0, {names.name: names.states[state]})
-            moved = np.log(after / (1 - after)) - np.log(before / (1 - before))
-            np.testing.assert_allclose(effect.values[state], moved, atol=1e-9)
+        variable = fitted.network_.variables[effect.variable]
+        for s, state in enumerate(variable.states):
+            answer = list(fitted.posterior({variable.name: state}).values())
+            np.testing.assert_allclose(effect.values[:, s], answer, rtol=0, atol=1e-9)
 
 
-def test_counts_and_counted_effects_by_hand() -> None:
-    """Ten rows: 3 of 4 "a" rows are x, 1 of 6 "b" rows is; smoothed by one row per cell."""
+def test_the_effects_of_the_default_are_shares_of_the_rows(
+    iris: tuple[pd.DataFrame, pd.Series],
+) -> None:
+    """P(class | value) is the share in the rows, smoothing of a tenth of a row aside."""
+    fitted = BNClassifier().fit(*iris)
+    effects = measure_effects(fitted, read_rows(fitted, *iris))
+    assert effects is not None
+    for effect in effects:
+        shares = effect.counts / effect.counts.sum(axis=0)
+        np.testing.assert_allclose(effect.values, shares, atol=0.02)
+
+
+def test_counts_points_and_bands_by_hand() -> None:
+    """Ten rows: 3 of 4 "a" rows are x, 1 of 6 "b" rows is."""
     X = [["x"]] * 3 + [["y"]] + [["x"]] + [["y"]] * 5
     y = ["a"] * 4 + ["b"] * 6
     fitted = NaiveBayesClassifier().fit(X, y)
     (table,) = count_by_class(fitted, read_rows(fitted, X, y))
     assert table.tolist() == [[3, 1], [1, 5]]
-    expected = np.log((4 / 6) / (2 / 8))  # P(x | a) / P(x | b)
-    assert counted_effect(table)[0].tolist() == pytest.approx([expected, -expected])
-    effects = measure_effects(fitted, read_rows(fitted, X, y))
-    assert effects is not None
-    assert effects[0].values[0, 0] == pytest.approx(expected)  # naive Bayes counts the same
-    assert effects[0].counts is not None
-    assert effects[0].counts.tolist() == [4, 6]
-    assert effects[0].low is not None
-    assert effects[0].high is not None
-    assert effects[0].low[0, 0] < expected < effects[0].high[0, 0]
+    effect = Effect(1, table / 10, table)
+    assert effect.points == pytest.approx(0.4 * abs(0.75 - 0.4) + 0.6 * abs(1 / 6 - 0.4))
+    low, high = effect.band
+    assert low[0, 0] < 0.75 < high[0, 0]
+    assert wilson(np.array(0.0), np.array(0.0))[1] == pytest.approx(1.0)
+    (effects,) = measure_effects(fitted, read_rows(fitted, X, y)) or ()
+    assert effects.counts.tolist() == [[3, 1], [1, 5]]
 
 
-def test_bands_are_those_of_resampled_rows() -> None:
-    """Drawing rows one by one gives the same quantiles, up to their own noise."""
+def test_without_rows_the_network_says_how_many_there_are(
+    iris: tuple[pd.DataFrame, pd.Series],
+) -> None:
+    """Expected rows are close to counted ones, so the bands are too."""
+    fitted = BNClassifier().fit(*iris)
+    alone, counted = measure_effects(fitted), measure_effects(fitted, read_rows(fitted, *iris))
+    assert alone is not None
+    assert counted is not None
+    for a, b in zip(alone, counted, strict=True):
+        np.testing.assert_allclose(a.counts, b.counts, atol=1.0)
+
+
+def test_an_axis_has_the_true_values() -> None:
+    """Ends at the 1 and 99 % quantiles or at the cuts; whole numbers have a column each."""
     rng = np.random.default_rng(0)
-    codes = rng.integers(3, size=400)
-    classes = (rng.random(400) < 0.2 + 0.2 * codes).astype(int)
-    table = np.array([np.bincount(codes[classes == c], minlength=3) for c in (0, 1)])
-    drawn = []
-    for _ in range(2000):
-        rows = rng.integers(400, size=400)
-        again = [np.bincount(codes[rows][classes[rows] == c], minlength=3) for c in (0, 1)]
-        drawn.append(counted_effect(np.array(again)))
-    low, high = np.percentile(drawn, (2.5, 97.5), axis=0)
-    own = band(table)
-    np.testing.assert_allclose(own[0], low, atol=0.12)
-    np.testing.assert_allclose(own[1], high, atol=0.12)
+    axis = axis_of_numbers(rng.normal(size=2000), [-1.0, 5.0])
+    assert axis.low == pytest.approx(-2.33, abs=0.2)
+    assert axis.high == 5.0
+    assert len(axis.heights) == BARS
+    assert axis.heights.max() == 1.0
+    whole = axis_of_numbers(np.array([1.0, 2.0, 2.0, 3.0] * 50), [1.5])
+    assert (whole.low, whole.high) == (0.5, 3.5)
+    assert whole.heights.tolist() == [0.5, 1.0, 0.5]
+    assert axis_of_numbers(np.full(9, 2.0), [2.0]).high > 2.0
 
 
-def test_three_classes_against_the_rest() -> None:
-    """The rest is weighted by the shares of its classes."""
-    table = np.array([[8, 2], [1, 9], [10, 10]])
-    given = (table + 1) / (table + 1).sum(axis=1, keepdims=True)
-    rest = (given[1] * 10 + given[2] * 20) / 30
-    np.testing.assert_allclose(counted_effect(table)[:, 0], np.log(given[0] / rest))
+def test_an_axis_of_bins_spreads_their_weight() -> None:
+    """Two bins of one unit with weights 1 and 3: the density is three times as high."""
+    axis = axis_of_bins([0.0, 1.0, 2.0], np.array([0.0, 1.0, 3.0, 0.0]))
+    assert (axis.low, axis.high) == (-1.0, 3.0)
+    assert axis.heights[BARS // 4 + 1] == pytest.approx(1 / 3)
+    assert axis.heights[BARS // 2 + 1] == 1.0
+    assert axis_of_bins([4.0], np.array([1.0, 1.0])).low == 0.0
 
 
-def test_fine_bins_share_the_band_of_their_run() -> None:
-    """Sixty bins have ten bands, narrower than those of single bins; missing stands apart."""
-    rng = np.random.default_rng(0)
-    rows = rng.integers(0, 30, size=60)
-    runs = runs_of(rows)
-    assert (np.diff(runs) >= 0).all()
-    assert runs[0] == 0
-    assert runs[-1] <= 9
-    counts = np.array([rng.binomial(rows, 0.5), rows])
-    counts[1] -= counts[0]
-    counts = np.hstack([counts, [[7], [40]]])  # the missing state
-    coding = Coding("x", "numeric", tuple(range(59)), (), True)
-    low, high = _band_of_runs(counts, coding, seed=0)
-    assert low.shape == (61, 2)
-    for run in range(runs[-1] + 1):
-        assert len(np.unique(low[:60][runs == run], axis=0)) == 1
-    single = band(counts)
-    assert (high - low)[:60].mean() < 0.6 * (single[1] - single[0])[:60].mean()
-    assert low[60, 1] > 0  # many of the second class lack the number
+def test_many_states_become_eight_groups() -> None:
+    """Runs of neighbouring bins with about equal shares; a missing state of its own."""
+    states = ["<= 1", *(f"({k}, {k + 1}]" for k in range(1, 20)), "> 20", "(missing)"]
+    groups = group_states(states, np.full(22, 1 / 22), 21)
+    assert len(groups) == MOST_GROUPS
+    assert [s for g in groups for s in g["states"]] == list(range(22))
+    assert groups[0]["name"] == "<= 3"
+    assert groups[-1] == {"name": "(missing)", "states": [21]}
+    few = group_states(["a", "b"], np.array([0.5, 0.5]), 0)
+    assert few == [{"name": "a", "states": [0]}, {"name": "b", "states": [1]}]
 
 
-def test_rare_states_speak_less_and_numbers_are_rounded() -> None:
-    """A state of one row does not lead, however strong it looks."""
-    values = np.array([[2.0, -2.0], [1.5, -1.5], [-1.0004, 1.0004]])
-    effect = Effect(1, values, np.array([1, 100, 100]), values - 1, values + 1)
-    assert strongest_states(effect, 0) == (1, 2)
-    (record,) = effect_values([effect])
-    assert record["values"] == [[2.0, 1.5, -1.0], [-2.0, -1.5, 1.0]]
-    assert record["counts"] == [1, 100, 100]
+def test_numbers_are_rounded_for_the_page() -> None:
+    """A line per class, a column per state."""
+    counts = np.array([[1.0, 3.0], [3.0, 1.0]])
+    (record,) = effect_values([Effect(1, counts / 8, counts)])
+    assert record["values"] == [[0.25, 0.75], [0.75, 0.25]]
+    assert record["counts"] == [4, 4]
+    assert record["axis"] is None
 
 
 def test_one_class_has_no_effects() -> None:

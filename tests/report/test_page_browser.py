@@ -9,11 +9,19 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from browser import CLOSE, DESKTOP, PHONE, Browser, assert_shows, launch_browser, posteriors_of
+from browser import (
+    DESKTOP,
+    PHONE,
+    Browser,
+    assert_displayed,
+    assert_shows,
+    launch_browser,
+    posteriors_of,
+)
 from marginbn import BayesianNetwork, GenerativeBNClassifier, NaiveBayesClassifier, Search
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.report.contents import class_information, order_by_information
-from marginbn.report.page import write_report
+from marginbn.report.effects import measure_effects
+from marginbn.report.page import make_report
 from nasty import nasty_classifier
 from networks import random_network
 
@@ -33,7 +41,7 @@ def iris_page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BaseBNCla
         class_restricted=False, max_parents=3, score="loglik", search=Search(solver="dp")
     ).fit(X, names[y])
     path = tmp_path_factory.mktemp("pages") / "iris.html"
-    write_report(fitted, path, X, names[y], n_folds=2, title="Iris")
+    make_report(fitted, X, names[y], n_folds=2, title="Iris").save(path)
     return path, fitted
 
 
@@ -92,7 +100,7 @@ def test_the_keyboard_is_enough(browser: Browser, iris_page: tuple[Path, BaseBNC
         "return [...document.querySelectorAll('.features .card')].slice(0, 2)"
         ".map((c) => Number(c.dataset.variable))"
     )
-    browser.run("document.querySelector('#case-title ~ .case-tools button').focus()")
+    browser.run("document.querySelector('.action').focus()")
     browser.press(Keys.TAB)  # the field of the first feature
     browser.press(Keys.TAB)  # its states
     browser.press(Keys.ARROW_DOWN)
@@ -107,61 +115,54 @@ def test_the_keyboard_is_enough(browser: Browser, iris_page: tuple[Path, BaseBNC
     assert_shows(browser, fitted.network_, {second: last})
 
 
-def test_a_row_can_be_asked_about(
+def test_pictures_show_probabilities_and_tables(
     browser: Browser, iris_page: tuple[Path, BaseBNClassifier]
 ) -> None:
-    """The button of a sample sets all its features, and the class gets the row's posterior."""
-    path, fitted = iris_page
-    browser.open(path)
-    browser.run("document.querySelector('[data-sample]').click()")
-    pressed = browser.run(
-        "return [...document.querySelectorAll('#explore [aria-pressed=true]')].length"
-    )
-    assert pressed == fitted.n_features_in_
-    X = load_iris(as_frame=True).data
-    row = int(browser.find(".samples h4").text.split()[1].rstrip(","))
-    np.testing.assert_allclose(
-        browser.probabilities()[0], fitted.predict_proba(X[row : row + 1])[0], atol=CLOSE
-    )
-
-
-def test_pictures_and_tables_show_the_probabilities(
-    browser: Browser, iris_page: tuple[Path, BaseBNClassifier]
-) -> None:
-    """A variable chosen in the picture shows its table, as does an entry that is opened."""
+    """Boxes have the posteriors; a column that is chosen shows its table."""
     from selenium.webdriver.common.keys import Keys
 
     path, fitted = iris_page
+    network = fitted.network_
     browser.open(path)
+    browser.click_state(1, 0)
+    boxes = browser.run(
+        "return [...document.querySelectorAll('.box')].map((b) => [Number(b.dataset.variable),"
+        "[...b.querySelectorAll('.line')].map((l) => [l.title, l.lastChild.textContent])])"
+    )
+    posteriors = posteriors_of(network, {1: 0})
+    assert boxes
+    for variable, lines in boxes:
+        for state, text in lines:
+            place = network.variables[variable].states.index(state)
+            assert_displayed(text, float(posteriors[variable][place]))
+    chosen = boxes[0][0]
     browser.run("document.querySelector('.box .head').focus()")
-    browser.press(Keys.ARROW_RIGHT)
-    browser.press(Keys.ARROW_RIGHT)
     browser.press(Keys.ENTER)
-    expected_cells = np.exp(fitted.network_.log_tables[2]).ravel()
-    for place in ("#inspector", "#tables-list details:nth-of-type(3)"):
-        browser.run(f"const e = document.querySelector('{place}'); if ('open' in e) e.open = true")
-        cells = browser.run(
-            "const done = arguments[0]; return new Promise((r) => setTimeout(() => r("
-            "[...document.querySelectorAll(done + ' td')].map((c) => c.textContent)), 50))",
-            place,
-        )
-        assert len(cells) == len(expected_cells)
-        for text, probability in zip(cells, expected_cells, strict=True):
-            if text[0] not in "<>":
-                assert abs(float(text) - probability) <= 0.0005 + 1e-9
+    cells = browser.run(
+        "return [...document.querySelectorAll('#inspector td')].map((c) => c.innerText)"
+    )
+    expected = np.exp(network.log_tables[chosen]).ravel()
+    assert len(cells) == len(expected)
+    for text, probability in zip(cells, expected, strict=True):
+        if text[0] not in "<>":
+            assert abs(float(text) - probability) <= 0.0005 + 1e-9
     browser.press(Keys.ENTER)
     assert browser.find("#inspector").text == ""
 
 
 def test_search_and_order(browser: Browser, tmp_path: Path) -> None:
-    """The most informative features first, eight of them in view; typing finds the others."""
+    """The features that move the class most first, eight in view; typing finds the others."""
     network = random_network(5, 24, max_parents=2)
-    write_report(as_classifier(network), tmp_path / "r.html")
+    fitted = as_classifier(network)
+    make_report(fitted).save(tmp_path / "r.html")
     browser.open(tmp_path / "r.html")
     cards = "[...document.querySelectorAll('.features .card')]"
     order = browser.run(f"return {cards}.map((c) => Number(c.dataset.variable))")
-    informative = order_by_information(class_information(network), 24)
-    assert order == [i for i in informative if network.arities[i] > 1]
+    effects = measure_effects(fitted)
+    assert effects is not None
+    points = [effects[i - 1].points for i in order]
+    assert points == sorted(points, reverse=True)
+    assert sorted(order) == [i for i in range(1, 24) if network.arities[i] > 1]
     in_view = browser.run(f"return {cards}.filter((c) => c.checkVisibility()).length")
     assert in_view == 8
     last = order[-1]
@@ -171,22 +172,18 @@ def test_search_and_order(browser: Browser, tmp_path: Path) -> None:
     )
     assert last in found
     assert len(found) < len(order)
-    browser.find("#find").clear()
-    browser.find("#informative").click()
-    order = browser.run(f"return {cards}.map((c) => Number(c.dataset.variable))")
-    assert order == sorted(order)
     constant = [network.names[i] for i in range(1, 24) if network.arities[i] == 1]
     assert constant  # they share a line instead of having a card each
     assert all(name in browser.find(".idle").text for name in constant)
 
 
 def test_many_classes_are_sorted_by_probability(browser: Browser, tmp_path: Path) -> None:
-    """Of thirty classes the five most probable are in view; the others are one press away."""
+    """Of thirty classes the eight most probable are shown, whatever is known."""
     labels = np.repeat([f"class {i:02}" for i in range(30)], 3)
     X = np.array([[label[-2:]] for label in labels], dtype=object)
     X[::5, 0] = "07"
     fitted = NaiveBayesClassifier().fit(X, labels)
-    write_report(fitted, tmp_path / "r.html")
+    make_report(fitted).save(tmp_path / "r.html")
     browser.open(tmp_path / "r.html", PHONE)
     browser.run(
         "const s = document.querySelector('#explore .features select');"
@@ -194,13 +191,9 @@ def test_many_classes_are_sorted_by_probability(browser: Browser, tmp_path: Path
     )
     posterior = posteriors_of(fitted.network_, {1: 25})[0]
     expected = sorted(range(30), key=lambda c: (-posterior[c], c))
-    shown = (
-        "return [...document.querySelectorAll('.card.class [data-state]')]"
-        ".filter((b) => b.checkVisibility()).map((b) => Number(b.dataset.state))"
-    )
-    assert browser.run(shown) == expected[:5]
-    browser.run("document.querySelector('.class .more').click()")
-    assert browser.run(shown) == expected
+    shown = [states[0] for states, _, _ in browser.lines()[0]]
+    assert shown == expected[:8]
+    assert browser.lines()[1][-1][2] == "100.0 %"  # the line of the rarer states
 
 
 def test_impossible_and_hopeless_evidence_is_told(browser: Browser, tmp_path: Path) -> None:
@@ -209,11 +202,11 @@ def test_impossible_and_hopeless_evidence_is_told(browser: Browser, tmp_path: Pa
     zero = next(
         (v, s) for v, p in enumerate(posteriors_of(network, {})) for s in range(len(p)) if p[s] == 0
     )
-    write_report(as_classifier(network), tmp_path / "r.html")
+    make_report(as_classifier(network)).save(tmp_path / "r.html")
     browser.open(tmp_path / "r.html")
     browser.click_state(*zero)
-    assert "cannot occur together" in browser.find(".status").text
-    assert {text for texts in browser.numbers().values() for text in texts} == {"–"}
+    assert "cannot occur together" in browser.find(".problem").text
+    assert {text for lines in browser.lines().values() for _, _, text in lines} == {"–"}
     browser.click_state(*zero)
     assert_shows(browser, network, {})
     assert browser.messages() == []
@@ -240,7 +233,7 @@ def test_pages_fit_the_screen(
 def test_nasty_names_break_nothing(browser: Browser, tmp_path: Path, size: tuple[int, int]) -> None:
     """No name runs, none becomes an element, all can be clicked, the page still fits."""
     classifier = nasty_classifier()
-    write_report(classifier, tmp_path / "r.html")
+    make_report(classifier).save(tmp_path / "r.html")
     browser.open(tmp_path / "r.html", size)
     for variable, state in ((1, 2), (5, 3), (7, 0)):
         browser.click_state(variable, state)
@@ -256,11 +249,18 @@ def test_nasty_names_break_nothing(browser: Browser, tmp_path: Path, size: tuple
     assert browser.requests() == []
 
 
-def test_printing_opens_the_tables(
+def test_a_case_is_printed_alone(
     browser: Browser, iris_page: tuple[Path, BaseBNClassifier]
 ) -> None:
-    """On paper the small tables are all there."""
+    """The sentence, what is known, the probabilities and the reasons; nothing else."""
     browser.open(iris_page[0])
-    browser.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
-    opened = browser.run("return document.querySelectorAll('#tables-list details table').length")
-    assert opened == iris_page[1].network_.n_variables
+    browser.click_state(1, 0)
+    browser.run("window.print = () => {}")
+    browser.run("document.querySelector('.action').click()")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = browser.run("return document.body.innerText")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert "mainly because of" in shown
+    assert "This case" in shown
+    for word in ("How good", "What each column does", "Settings", "Find a column"):
+        assert word not in shown

@@ -14,7 +14,7 @@ from browser import PHONE, Browser, assert_shows, launch_browser
 from data_folder import data_folder
 from marginbn import DataWarning, MaxMarginBNClassifier, OptimalityWarning
 from marginbn.datasets import load_folder_dataset
-from marginbn.report.page import write_report
+from marginbn.report.page import make_report
 
 NAMES = (
     "abalone",
@@ -49,7 +49,7 @@ def test_reports_of_data_sets(name: str, browser: Browser, tmp_path: Path) -> No
         warnings.simplefilter("ignore", OptimalityWarning)
         warnings.simplefilter("ignore", DataWarning)
         fitted = MaxMarginBNClassifier(time_limit=3.0, missing="state").fit(X, y)
-        write_report(fitted, path, X, y, title=name, n_folds=2, fold_time_limit=1.0)
+        make_report(fitted, X, y, title=name, n_folds=2, fold_time_limit=1.0).save(path)
     assert path.stat().st_size < LARGEST
 
     network = fitted.network_

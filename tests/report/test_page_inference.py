@@ -119,4 +119,4 @@ def test_rows_of_tables_name_states(seed: int) -> None:
     expected = [list(context) for context in product(*labels)]
     asked = f"""JSON.stringify([...Array({len(expected)}).keys()].map((row) =>
         parentStates(readNetwork({json.dumps(network_values(network))}), {i}, row)))"""
-    assert json.loads(run_javascript(asked, "format", "elements", "tables")) == expected
+    assert json.loads(run_javascript(asked, "format", "elements", "cards", "picture")) == expected

@@ -167,13 +167,13 @@ def test_help_gives_the_defaults_that_are_computed() -> None:
 
 
 def test_commands_have_the_defaults_of_what_they_call() -> None:
-    """size counts what fit would search; report measures as write_report does."""
+    """size counts what fit would search; report measures as make_report does."""
     size, fitted = defaults_of(problems.size), defaults_of(marginbn.MaxMarginBNClassifier)
     assert (problems.DEFAULT_PARENTS, str(size["margin"])) == (
         fitted["max_parents"],
         fitted["margin"],
     )
-    report, written = defaults_of(model.report), defaults_of(page.write_report)
+    report, written = defaults_of(model.report), defaults_of(page.make_report)
     assert (report["folds"], report["fold_time"]) == (
         written["n_folds"],
         written["fold_time_limit"],

@@ -91,7 +91,7 @@ def learn(
     from marginbn.cli.data import load_features, long_stream
     from marginbn.export.formats import find_format, save_network
     from marginbn.report.learned import describe, summarise
-    from marginbn.report.page import write_report
+    from marginbn.report.page import make_report
 
     learner = build_learner(table, network, search, checkpoint, certificate)
     exports = export or []
@@ -116,7 +116,7 @@ def learn(
     saved = write_output(output, lambda path: save_model(learner, path))
     for path in exports:
         saved &= write_output(path, lambda name: save_network(learner.network_, name))
-    saved &= write_output(report, lambda path: write_report(learner, path, title=table.table))
+    saved &= write_output(report, lambda path: make_report(learner, title=table.table).save(path))
     if json:
         print_json(summarise(learner))
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,11 +21,9 @@ from marginbn.cli.running import (
     try_outputs,
 )
 from marginbn.exceptions import InputError
-from marginbn.network.wording import percent, seconds
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
-    from marginbn.classifiers.evaluation import FoldScore
     from marginbn.data.labelled import LabelledTable
 
 
@@ -98,16 +98,15 @@ def report(
         str | None,
         options.data_option(
             metavar="TABLE",
-            help="Labelled rows, a file or a data set: adds measures, calibration, contributions "
-            "and a look at the data.",
+            help="Labelled rows, a file or a data set; they add notes on the data and densities.",
         ),
     ] = None,
     test: Annotated[
         str | None,
         options.data_option(
             metavar="TABLE",
-            help="Held-out rows to measure on instead of by cross-validation. [default: the test "
-            "part of a data set]",
+            help="Rows to measure on, next to simpler methods that learn from --data. "
+            "[default: the test part of a data set]",
         ),
     ] = None,
     target: Annotated[
@@ -125,9 +124,12 @@ def report(
     folds: Annotated[
         int,
         options.search_option(
-            metavar="N", help="Folds of the cross-validation; 0 for none.", min=0
+            metavar="N",
+            help="Folds of a cross-validation next to simpler methods; 0 for none. [default: 0]",
+            min=0,
+            show_default=False,
         ),
-    ] = 5,
+    ] = 0,
     fold_time: Annotated[
         float,
         options.search_option(metavar="S", help="Most seconds for the search in a fold."),
@@ -138,13 +140,13 @@ def report(
 ) -> None:
     """Write a saved model as one HTML page that works from disk.
 
-    The page shows how good classifier and search are, what decides, the network, the effect of each
-    feature, measures, data and tables. You can type or click a case and see all posteriors with the
-    reasons. Ctrl-C during a measurement writes the page without it. The page of a network from
-    `marginbn learn` has verdict, network and tables.
+    The page shows how good the model is, what it is, what decides, the effect of each column and
+    the arcs between columns. You can type in a case and see its probabilities with the reasons.
+    Quality is that of the rows that `fit` held out. Ctrl-C during a cross-validation writes the
+    page without it. The page of a network from `marginbn learn` has verdict, network and tables.
     """
     from marginbn.classifiers.learner import BayesianNetworkLearner
-    from marginbn.report.page import write_report
+    from marginbn.report.page import make_report
 
     check_options(data, test, folds, fold_time)
     try_outputs(output=output)
@@ -152,18 +154,19 @@ def report(
     if isinstance(classifier, BayesianNetworkLearner) and data is not None:
         raise typer.BadParameter("is for classifiers only", param_hint="--data")
     rows, test_rows = load_rows(classifier, data, test, target, encoding)
-    if rows is not None and test_rows is None and folds:
-        note(f"Cross-validation in {folds} folds; Ctrl-C leaves it out.", quiet)
-    write_report(
-        classifier,
-        output,
-        **_arguments(rows, "X", "y"),
-        **_arguments(test_rows, "X_test", "y_test"),
-        title=title or _name_of(data),
-        n_folds=folds,
-        fold_time_limit=fold_time,
-        on_fold=lambda name, fold: note(describe_fold(name, fold), quiet),
-    )
+    has_folds = rows is not None and test_rows is None and folds > 0
+    with show_folds(enabled=has_folds and not quiet) as on_fold:
+        page = make_report(
+            classifier,
+            **_arguments(rows, "X", "y"),
+            **_arguments(test_rows, "X_test", "y_test"),
+            title=title,
+            data_name=None if data is None else Path(data).name,
+            n_folds=folds,
+            fold_time_limit=fold_time,
+            on_fold=on_fold,
+        )
+    page.save(output)
     size = output.stat().st_size
     note(f"Wrote {output} ({size / 1000:.0f} kB); open it in a browser.", quiet)
 
@@ -200,18 +203,19 @@ def load_rows(
     return rows, None if unseen is None else labelled_rows(unseen, source.target)
 
 
-def describe_fold(name: str, fold: FoldScore) -> str:
-    """A line about a fold that is done."""
-    return f"{name}: accuracy {percent(fold.accuracy)} in a fold, {seconds(fold.seconds)} of search"
+@contextmanager
+def show_folds(*, enabled: bool) -> Iterator[Callable[[int, int], None]]:
+    """One progress bar on stderr for the folds of all methods, gone when they are done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not enabled) as progress:
+        task = progress.add_task("Cross-validation (Ctrl-C leaves it out)", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def _arguments(rows: LabelledTable | None, features: str, labels: str) -> dict[str, Any]:
     return {} if rows is None else {features: rows.features, labels: rows.labels}
-
-
-def _name_of(data: str | None) -> str | None:
-    """What a table is called without folder and suffix."""
-    return None if data is None else Path(data).name.removesuffix(".gz").rpartition(".")[0] or data
 
 
 class FormatName(StrEnum):

@@ -1,18 +1,19 @@
-"""How good the classifier is next to simpler ones, measured on rows that were not learned.
+"""How good the classifier is on rows that it has not learned from, next to simpler methods.
 
-These are naive Bayes, TAN, logistic regression and the most frequent class.
+The page has one accuracy. It is that of the first of these that there is:
 
-A model file does not say which rows it was learned from. So there are two protocols, and
-the page says which one it was:
-
-folds
-    Cross-validation on labelled rows. In every fold each method learns everything again,
-    discretisation included, and is measured on the rows left out. This judges the method with its
-    settings; intervals are Student t intervals over the folds, differences are paired.
 test rows
     Rows set aside by the user. The classifier is measured as it is, the others learn from
-    the labelled rows; intervals are those of a proportion, differences an exact binomial test on
-    the rows that only one of the two gets right.
+    the labelled rows; intervals are those of a proportion.
+held-out rows
+    Rows that ``fit`` held out to choose the amount of smoothing. Each was predicted by a model that
+    had not seen it; ``held_out_`` and the model file keep them.
+folds
+    Cross-validation on labelled rows, on request. In every fold each method learns everything
+    again, discretisation included. This judges the method with its settings; intervals are
+    Student t intervals over the folds.
+numbers
+    Of the model file, where it has no more than that.
 """
 
 from __future__ import annotations
@@ -21,15 +22,20 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier, evaluation
-from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
+from marginbn.classifiers.baselines import (
+    LogisticBaseline,
+    MajorityBaseline,
+    logistic_accuracy,
+)
+from marginbn.classifiers.file_parts import Provenance
 from marginbn.classifiers.measures import Quality
 from marginbn.classifiers.search import SearchingBNClassifier
 from marginbn.classifiers.validation import read_more_rows, read_target
@@ -37,7 +43,8 @@ from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.network.wording import seconds
 
-OnFold = Callable[[str, evaluation.FoldScore], None]
+OnFold = Callable[[int, int], None]
+"""Called after each fold with the number of folds done, of all methods, and of all."""
 
 THIS, TAN, NAIVE_BAYES = "this classifier", "TAN", "naive Bayes"
 LOGISTIC, MAJORITY = "logistic regression", "most frequent class"
@@ -58,15 +65,13 @@ def read_rows(classifier: BaseBNClassifier, X: Any, y: Any) -> LabelledTable:
 class MethodAccuracy:
     """A method's accuracy with the half width of its 95 % interval.
 
-    ``p_value`` is that of "this classifier is better than the method", None for itself;
-    ``max_gap`` the largest gap its searches were left with; ``quality`` all other measures.
+    ``max_gap`` is the largest gap its searches were left with; ``quality`` all other measures.
     """
 
     name: str
     accuracy: float
     half_width: float
     max_gap: float
-    p_value: float | None = None
     quality: Quality | None = None
 
 
@@ -78,21 +83,92 @@ SHARED = ("smoothing", "missing", "class_weight")
 class Comparison:
     """Accuracies next to one another, this classifier first, and how they were measured.
 
-    ``where`` says on which rows, in a few words.
+    ``where`` says on which rows, in a few words; ``is_test`` whether these are test rows.
     """
 
     methods: tuple[MethodAccuracy, ...]
     protocol: str
-    where: str = ""
+    where: str
+    is_test: bool = False
 
     @property
     def own(self) -> MethodAccuracy:
         """This classifier."""
         return self.methods[0]
 
-    def find(self, name: str) -> MethodAccuracy | None:
-        """A method by its name."""
-        return next((method for method in self.methods if method.name == name), None)
+
+@dataclass(frozen=True)
+class Judged:
+    """The accuracy of the page.
+
+    Parameters
+    ----------
+    rows
+        On which rows, in a few words.
+    accuracy, half_width
+        Share of the rows that are right, and half the width of its 95 % interval.
+    majority, logistic
+        The same share for the most frequent class and for logistic regression, if known.
+    calibration_error
+        Mean distance of stated and true probabilities, if known.
+    quality
+        All other measures, if the rows are known one by one.
+    """
+
+    rows: str
+    accuracy: float
+    half_width: float
+    majority: float | None = None
+    logistic: float | None = None
+    calibration_error: float | None = None
+    quality: Quality | None = None
+
+
+def judge(
+    classifier: BaseBNClassifier, comparison: Comparison | None, rows: LabelledTable | None = None
+) -> Judged | None:
+    """The best that is known of how well new rows are classified; None if nothing is."""
+    if len(classifier.classes_) < 2:
+        return None
+    if comparison is not None and comparison.is_test:
+        return _judge_comparison(comparison)
+    about = (classifier.provenance_ or Provenance()).held_out or {}
+    held_out = classifier.held_out_
+    if held_out is not None:
+        classes, labels = classifier.classes_.tolist(), held_out.labels
+        quality = Quality.measure(classes, labels, held_out.probabilities)
+        logistic = about.get("logistic_accuracy")
+        if logistic is None and rows is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)
+                logistic = logistic_accuracy(rows, classifier.table_settings())
+        majority = float(np.unique(labels, return_counts=True)[1].max() / len(labels))
+        return _judge_quality(quality, f"{len(labels)} held-out rows", majority, logistic)
+    if comparison is not None:
+        return _judge_comparison(comparison)
+    accuracy, n_rows = about.get("accuracy"), about.get("n_rows")
+    if accuracy is None or not n_rows:
+        return None
+    half = evaluation.told_interval(accuracy, int(n_rows))
+    error = about.get("calibration_error")
+    return Judged(f"{n_rows:.0f} held-out rows", accuracy, half, calibration_error=error)
+
+
+def _judge_comparison(comparison: Comparison) -> Judged | None:
+    own, others = comparison.own, {method.name: method for method in comparison.methods}
+    shares = [others[n].accuracy if n in others else None for n in (MAJORITY, LOGISTIC)]
+    if own.quality is None:
+        return None
+    judged = _judge_quality(own.quality, comparison.where, *shares)
+    return replace(judged, half_width=max(judged.half_width, own.half_width))
+
+
+def _judge_quality(
+    quality: Quality, where: str, majority: float | None, logistic: float | None
+) -> Judged:
+    half = evaluation.told_interval(quality.accuracy, quality.n_rows)
+    error = quality.calibration_error
+    return Judged(where, quality.accuracy, half, majority, logistic, error, quality)
 
 
 def compare_by_folds(
@@ -108,7 +184,12 @@ def compare_by_folds(
     for name, network in _networks(classifier).items():
         entrants[name] = partial(clone, network)
     entrants |= _plain(classifier)
-    scores = {}
+    scores, done = {}, count(1)
+
+    def finish(fold: evaluation.FoldScore) -> None:
+        if on_fold is not None:
+            on_fold(next(done), n_folds * len(entrants))
+
     for name, make in entrants.items():
         with warnings.catch_warnings():  # the page says gaps and rows left out
             warnings.simplefilter("ignore", DataWarning)
@@ -118,22 +199,14 @@ def compare_by_folds(
                 rows.features,
                 rows.labels,
                 n_folds,
-                on_fold=None if on_fold is None else partial(on_fold, name),
+                on_fold=finish,
             )
-    first = scores[THIS].accuracies
     methods = tuple(
-        MethodAccuracy(
-            name,
-            result.mean,
-            result.half_width,
-            result.max_gap,
-            None if name == THIS else evaluation.paired_t_test(first, result.accuracies),
-            result.quality,
-        )
-        for name, result in scores.items()
+        MethodAccuracy(name, found.mean, found.half_width, found.max_gap, found.quality)
+        for name, found in scores.items()
     )
     protocol = _describe_folds(classifier, rows, n_folds, fold_time_limit)
-    return Comparison(methods, protocol, f"{n_folds}-fold cross-validation of {rows.n_rows} rows")
+    return Comparison(methods, protocol, f"{rows.n_rows} rows in {n_folds} folds")
 
 
 def compare_on_test(
@@ -147,22 +220,17 @@ def compare_on_test(
             fitted[name] = network.fit(rows.features, rows.labels)
     for name, make in _plain(classifier).items():
         fitted[name] = make().fit(rows.features, rows.labels)
-    measured = {name: _measure(entrant, test) for name, entrant in fitted.items()}
-    first = measured[THIS][0]
     methods = []
-    for name, (hits, quality) in measured.items():
-        share = float(hits.mean())
-        wins, losses = int((first & ~hits).sum()), int((~first & hits).sum())
-        p_value = None if name == THIS else evaluation.binomial_test(wins, wins + losses)
-        half_width = evaluation.told_interval(share, test.n_rows)
-        methods.append(MethodAccuracy(name, share, half_width, 0.0, p_value, quality))
+    for name, entrant in fitted.items():
+        quality = _measure(entrant, test)
+        half_width = evaluation.told_interval(quality.accuracy, test.n_rows)
+        methods.append(MethodAccuracy(name, quality.accuracy, half_width, 0.0, quality))
     protocol = (
         f"Measured on {test.n_rows} test rows. This classifier is measured as it is; the others "
         f"were learned from the {rows.n_rows} labelled rows. Intervals are 95 % intervals of "
-        f"a proportion, p values one-sided exact binomial tests on the rows that only one of the "
-        f"two gets right. The test rows must not have been used to learn this classifier."
+        f"a proportion. The test rows must not have been used to learn this classifier."
     )
-    return Comparison(tuple(methods), protocol, f"{test.n_rows} test rows")
+    return Comparison(tuple(methods), protocol, f"{test.n_rows} test rows", is_test=True)
 
 
 def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifier:
@@ -214,18 +282,11 @@ def _plain(classifier: BaseBNClassifier) -> dict[str, Callable[[], Any]]:
     }
 
 
-def _measure(entrant: Entrant, rows: LabelledTable) -> tuple[NDArray[np.bool_], Quality]:
-    """Which rows are right, and all measures."""
+def _measure(entrant: Entrant, rows: LabelledTable) -> Quality:
     probabilities = entrant.predict_proba(rows.features)
     predicted = entrant.classes_[probabilities.argmax(axis=1)]
     evaluation.accuracy(predicted, rows.labels)  # refuses what cannot be compared
-    hits: NDArray[np.bool_] = predicted.astype(str) == rows.labels.astype(str)
-    return hits, Quality.measure(entrant.classes_.tolist(), rows.labels, probabilities)
-
-
-def measure_seen(classifier: BaseBNClassifier, rows: LabelledTable) -> Quality:
-    """Quality on rows that the classifier may have learned from."""
-    return _measure(classifier, rows)[1]
+    return Quality.measure(entrant.classes_.tolist(), rows.labels, probabilities)
 
 
 def _describe_folds(
@@ -233,9 +294,9 @@ def _describe_folds(
 ) -> str:
     text = (
         f"{n_folds}-fold cross-validation on {rows.n_rows} rows: in each fold every method learns "
-        "everything anew, discretisation included, and is measured on the rows left out. It judges "
-        "the method with its settings rather than this one network. Intervals are 95 % Student t "
-        "intervals over the folds, p values one-sided paired t tests."
+        "everything again, discretisation included, and is measured on the other rows. This judges "
+        "the method with its settings, not this model. Intervals are 95 % Student t intervals over "
+        "the folds."
     )
     if "time_limit" in classifier.get_params(deep=False):
         text += f" Each search had at most {seconds(time_limit)}."

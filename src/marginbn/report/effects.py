@@ -1,23 +1,20 @@
-"""What each state of a feature does to the log odds of each class, with counts and a band.
+"""What each value of a feature, known alone, makes of the probability of each class.
 
-**The effect.** The classifier is told one feature and nothing else. The log odds of class c against
-all other classes then move by
+**The effect.** P(c | x = s) is the classifier's answer when one feature is known and nothing else.
+It is the number that ``posterior`` and the page give for the same question.
 
-    effect(c, s) = log P(c | x = s) / P(not c | x = s)  -  log P(c) / P(not c),
+**Points.** Knowing feature x alone moves the probabilities of the classes on average by
 
-which is the weight of evidence of credit scoring, log P(s | c) / P(s | not c). 0.69 doubles the
-odds. It is the classifier's own answer, whatever its structure and its parameters.
+    1/2 sum_{c, s} |P(c, s) - P(c) P(s)|,
 
-**The band.** With n rows, N(c, s) of them of class c and in state s, the counted effect is
+with two classes the mean of |P(c | s) - P(c)|. The page lists features in this order.
 
-    log P~(s | c) - log P~(s | not c),   P~(s | c) = (N(c, s) + 1) / (N(c) + S),
+**The band** is the 95 % interval of Wilson for the share of class c among the rows in state s. Rows
+are those given; without rows, their number is n P(s) and the share P(c | s).
 
-where P~(s | not c) is the mean of P~(s | c') over the other classes by their shares, and S the
-number of states. Rows drawn again with replacement have counts that are multinomial with the shares
-N(c, s) / n, so the bootstrap needs no rows: the band holds the middle 95 % of the effects of
-:data:`REPLICATES` such tables of counts. A line outside the band says that the network sees the
-feature otherwise than the rows do. Fine bins of a number hold too few rows each to say anything:
-they are counted in runs of neighbours with about as many rows, and share the band of their run.
+**The axis** of a number reaches from its 1 % to its 99 % quantile, and the density has
+:data:`BARS` columns of equal width. Without rows both come from the cells of the trained tables, or
+from the bins of the network.
 """
 
 from __future__ import annotations
@@ -27,26 +24,31 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.data.encode import Coding
+from marginbn.data.columns import Column
 from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import ProblemTooLargeError
-from marginbn.problem.encoded import with_class_column
+from marginbn.network.wording import name_group
 
 FloatArray = NDArray[np.float64]
 
-REPLICATES = 400
-"""Tables of counts that are drawn for a band."""
+BARS = 40
+"""Columns of a density."""
 
-_FINE, _RUNS = 15, 10
-"""A number with more bins than the first is counted in as many runs as the second."""
+MOST_GROUPS = 8
+"""States that a card shows; more bins of a number are shown in runs of neighbours."""
 
-_BAND = (2.5, 97.5)
-_SMOOTHING = 1.0
-_LARGEST = 30.0
-"""Effects beyond are shown as this: a probability of zero has no logarithm."""
+_Z = 1.96
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Values of a number: both ends of the axis, and the height of each column, at most 1."""
+
+    low: float
+    high: float
+    heights: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,156 +59,171 @@ class Effect:
     ----------
     variable
         Its index in the network.
-    values
-        float64 (n_states, n_classes): how the log odds of each class move.
+    joint
+        float64 (n_classes, n_states): P(c, s).
     counts
-        int64 (n_states,): rows in each state; None without rows.
-    low, high
-        The band, of the shape of ``values``; None without rows.
+        float64 (n_classes, n_states): rows, counted or expected.
+    axis
+        None for categories and for a number without a cut.
     """
 
     variable: int
-    values: FloatArray
-    counts: NDArray[np.int64] | None = None
-    low: FloatArray | None = None
-    high: FloatArray | None = None
+    joint: FloatArray
+    counts: FloatArray
+    axis: Axis | None = None
+
+    @property
+    def values(self) -> FloatArray:
+        """P(c | s), (n_classes, n_states)."""
+        shares: FloatArray = self.joint / np.maximum(self.joint.sum(axis=0), 1e-300)
+        return shares
+
+    @property
+    def points(self) -> float:
+        """How far knowing the feature alone moves the probabilities on average, up to 1."""
+        apart = np.outer(self.joint.sum(axis=1), self.joint.sum(axis=0))
+        return float(np.abs(self.joint - apart).sum() / 2)
+
+    @property
+    def band(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends, of the shape of ``values``."""
+        return wilson(self.counts, self.counts.sum(axis=0))
+
+
+def wilson(hits: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The 95 % interval of a share; all of [0, 1] where there is no row.
+
+    Examples
+    --------
+    >>> [float(end.round(3)) for end in wilson(np.array(8.0), np.array(10.0))]
+    [0.49, 0.943]
+    """
+    n = np.maximum(rows, 1e-9)
+    share, weight = hits / n, _Z**2 / n
+    centre, scale = share + weight / 2, 1 + weight
+    half = np.sqrt(weight * share * (1 - share) + weight**2 / 4)
+    return (centre - half) / scale, (centre + half) / scale
 
 
 def measure_effects(
     classifier: BaseBNClassifier, rows: LabelledTable | None = None
 ) -> tuple[Effect, ...] | None:
-    """Effects of all features; None where the classifier's answers are too much to compute."""
-    if len(classifier.classes_) < 2:
+    """Effects of all features; None with one class, or where there is too much to compute."""
+    network = classifier.network_
+    if network.n_classes < 2:
         return None
     try:
-        values = _told_one_feature(classifier)
+        joints = [network.posterior_array([0, i]) for i in range(1, network.n_variables)]
     except ProblemTooLargeError:
         return None
-    if rows is None:
-        return tuple(Effect(i, value) for i, value in enumerate(values, start=1))
-    tables = count_by_class(classifier, rows)
+    counts = [classifier.n_samples_ * joint for joint in joints]
+    columns: Sequence[Column | None] = [None] * len(joints)
+    if rows is not None:
+        counts = count_by_class(classifier, rows)
+        columns = classifier.prepare(rows.features).columns
     return tuple(
-        Effect(i, value, table.sum(axis=0), *_band_of_runs(table, coding, seed=i))
-        for i, (value, table, coding) in enumerate(
-            zip(values, tables, classifier.coding_.columns, strict=True), start=1
-        )
+        Effect(i + 1, joint, count, _axis(classifier, i, joint, column))
+        for i, (joint, count, column) in enumerate(zip(joints, counts, columns, strict=True))
     )
 
 
-def _band_of_runs(
-    counts: NDArray[np.int64], coding: Coding, seed: int
-) -> tuple[FloatArray, FloatArray]:
-    """The band of each state, or of the run that a fine bin belongs to."""
-    n_bins = len(coding.cuts) + 1 if coding.kind == "numeric" else 0
-    if n_bins <= _FINE:
-        return band(counts, seed)
-    run_of = runs_of(counts[:, :n_bins].sum(axis=0))
-    run_of = np.append(run_of, run_of[-1] + 1 + np.arange(counts.shape[1] - n_bins))
-    starts = np.flatnonzero(np.diff(run_of, prepend=-1))
-    low, high = band(np.add.reduceat(counts, starts, axis=1), seed)
-    return low[run_of], high[run_of]
-
-
-def runs_of(rows: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Number of the run of each bin: at most :data:`_RUNS`, about equal in rows, counted from 0.
-
-    Examples
-    --------
-    >>> runs_of(np.array([5] * 20)).tolist()
-    [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9]
-    """
-    before = np.cumsum(rows) - rows
-    places = np.minimum(before * _RUNS // max(int(rows.sum()), 1), _RUNS - 1)
-    numbered: NDArray[np.intp] = np.unique(places, return_inverse=True)[1].reshape(-1)
-    return numbered
-
-
-def _told_one_feature(classifier: BaseBNClassifier) -> list[FloatArray]:
-    """By feature: effects (n_states, n_classes) as the classifier itself answers."""
-    arities = classifier.network_.arities
-    places = [(i, s) for i in range(1, len(arities)) for s in range(arities[i])]
-    states = np.full((len(places) + 1, len(arities) - 1), -1, dtype=np.int32)
-    for row, (i, state) in enumerate(places):
-        states[row, i - 1] = state
-    codes = with_class_column(classifier.codes_of_states(states))
-    odds = log_odds(classifier.log_joint_of_codes(codes))
-    with np.errstate(invalid="ignore"):
-        effects = np.clip(np.nan_to_num(odds[:-1] - odds[-1]), -_LARGEST, _LARGEST)
-    ends = np.cumsum(arities[1:])[:-1]
-    return list(np.split(effects, ends))
-
-
-def log_odds(log_joint: FloatArray) -> FloatArray:
-    """Each class against the rest, of log P(c, known) up to a constant per row, (n, n_classes)."""
-    n_classes = log_joint.shape[1]
-    rest = [logsumexp(np.delete(log_joint, c, axis=1), axis=1) for c in range(n_classes)]
-    with np.errstate(invalid="ignore"):  # a state that no class has
-        odds: FloatArray = log_joint - np.stack(rest, axis=1)
-    return odds
-
-
-def count_by_class(classifier: BaseBNClassifier, rows: LabelledTable) -> list[NDArray[np.int64]]:
+def count_by_class(classifier: BaseBNClassifier, rows: LabelledTable) -> list[FloatArray]:
     """By feature: rows (n_classes, n_states); rows of unknown classes or states are not counted."""
-    codes = classifier.encode(rows.features)
+    codes = classifier.coding_.encode(classifier.prepare(rows.features))
     place = {str(label): c for c, label in enumerate(classifier.classes_.tolist())}
     classes = np.array([place.get(str(label), -1) for label in rows.labels.tolist()])
     tables = []
     for i, arity in enumerate(classifier.network_.arities[1:]):
         known = (classes >= 0) & (codes[:, i] >= 0)
-        cells = classes[known] * arity + codes[known, i]
-        counted = np.bincount(cells, minlength=len(place) * arity)
-        tables.append(counted.reshape(len(place), arity).astype(np.int64))
+        table = np.zeros((len(place), arity))
+        np.add.at(table, (classes[known], codes[known, i]), 1)
+        tables.append(table)
     return tables
 
 
-def counted_effect(counts: NDArray[np.integer]) -> FloatArray:
-    """Effects (..., n_states, n_classes) of counts (..., n_classes, n_states)."""
-    smoothed = counts + _SMOOTHING
-    given = smoothed / smoothed.sum(axis=-1, keepdims=True)  # P(s | c)
-    joint = given * counts.sum(axis=-1, keepdims=True)
-    others = joint.sum(axis=-2, keepdims=True) - joint
-    weights = counts.sum(axis=(-2, -1), keepdims=True) - counts.sum(axis=-1, keepdims=True)
-    rest = np.divide(others, weights, out=np.ones_like(joint), where=weights > 0)
-    effects: FloatArray = np.swapaxes(np.log(given) - np.log(np.maximum(rest, 1e-300)), -1, -2)
-    return effects
+def _axis(
+    classifier: BaseBNClassifier, i: int, joint: FloatArray, column: Column | None
+) -> Axis | None:
+    cuts = classifier.coding_.columns[i].cuts
+    if not cuts:
+        return None
+    if column is not None and not column.missing.all():
+        return axis_of_numbers(column.numbers[~column.missing], cuts)
+    weights, model = joint.sum(axis=0), classifier.class_model_
+    if model is not None:
+        cells = model.design.cells.features[i]
+        cuts, weights = cells.coding.cuts, np.array(cells.weights)
+    return axis_of_bins(cuts, weights[: len(cuts) + 1])
 
 
-def band(counts: NDArray[np.int64], seed: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper end (n_states, n_classes) of the band around the counted effects."""
-    total = int(counts.sum())
-    if total == 0:
-        flat = np.zeros(counts.shape[::-1])
-        return flat, flat
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(total, counts.ravel() / total, size=REPLICATES)
-    effects = counted_effect(drawn.reshape(-1, *counts.shape))
-    low, high = np.percentile(effects, _BAND, axis=0)
-    return low, high
+def axis_of_numbers(numbers: FloatArray, cuts: Sequence[float]) -> Axis:
+    """The axis of numbers that are known; whole numbers of a small range have a column each."""
+    low, high = np.quantile(numbers, [0.01, 0.99]).tolist()
+    low, high = min(low, cuts[0]), max(high, cuts[-1])
+    n_bars = BARS
+    if high - low <= 2 * BARS and (numbers == np.floor(numbers)).all():
+        low, high = np.floor(low) - 0.5, np.ceil(high) + 0.5
+        n_bars = round(high - low)
+    if high == low:
+        low, high = low - 0.5, high + 0.5
+    heights = np.histogram(numbers, n_bars, (low, high))[0]
+    return Axis(low, high, heights / max(heights.max(), 1))
 
 
-def strongest_states(effect: Effect, c: int) -> tuple[int, int]:
-    """The states that speak most for and most against a class; rare ones speak less.
+def axis_of_bins(cuts: Sequence[float], weights: FloatArray) -> Axis:
+    """The axis of bins; the outer ones are as wide as their neighbours."""
+    inner = np.diff(cuts) if len(cuts) > 1 else np.array([max(abs(cuts[0]), 1.0)])
+    edges = np.array([cuts[0] - inner[0], *cuts, cuts[-1] + inner[-1]])
+    reached = np.append(0.0, np.cumsum(weights))
+    grid = np.linspace(edges[0], edges[-1], BARS + 1)
+    heights = np.diff(np.interp(grid, edges, reached))
+    return Axis(float(edges[0]), float(edges[-1]), heights / max(heights.max(), 1e-300))
 
-    A state counts by its effect times the square root of its rows, as far as rows are known.
+
+def group_states(states: Sequence[str], shares: FloatArray, n_bins: int) -> list[dict[str, object]]:
+    """At most :data:`MOST_GROUPS` lines for a card: names, and the states that each stands for.
+
+    The first ``n_bins`` states are bins of a number, which are grouped in runs of about equal
+    shares. Of categories the most frequent ones stand alone.
+
+    Examples
+    --------
+    >>> group_states(list("abcdefghij"), np.full(10, 0.1), 0)[-1]
+    {'name': '3 others', 'states': [7, 8, 9]}
     """
-    weight = 1.0 if effect.counts is None else np.sqrt(effect.counts)
-    said = effect.values[:, c] * weight
-    return int(said.argmax()), int(said.argmin())
+    n_states = len(states)
+    if n_states <= MOST_GROUPS:
+        return [{"name": state, "states": [s]} for s, state in enumerate(states)]
+    if n_bins == 0:
+        order = np.argsort(-shares, kind="stable").tolist()
+        first, others = sorted(order[: MOST_GROUPS - 1]), sorted(order[MOST_GROUPS - 1 :])
+        lines: list[dict[str, object]] = [{"name": states[s], "states": [s]} for s in first]
+        return [*lines, {"name": f"{len(others)} others", "states": others}]
+    n_runs = MOST_GROUPS - (n_states - n_bins)
+    middle = np.cumsum(shares[:n_bins]) - shares[:n_bins] / 2
+    place = np.minimum((middle / shares[:n_bins].sum() * n_runs).astype(int), n_runs - 1)
+    runs = [np.flatnonzero(place == k).tolist() for k in range(n_runs)]
+    groups = [run for run in runs if run] + [[s] for s in range(n_bins, n_states)]
+    return [{"name": name_group([states[s] for s in g]), "states": g} for g in groups]
 
 
 def effect_values(effects: Sequence[Effect]) -> list[dict[str, object]]:
     """For the page: numbers of each feature, rounded to what can be seen."""
     return [
         {
-            "values": _rounded(e.values.T),
-            "low": None if e.low is None else _rounded(e.low.T),
-            "high": None if e.high is None else _rounded(e.high.T),
-            "counts": None if e.counts is None else e.counts.tolist(),
+            "points": e.points,
+            "values": _rounded(e.values, 6),
+            "low": _rounded(e.band[0], 4),
+            "high": _rounded(e.band[1], 4),
+            "counts": np.round(e.counts.sum(axis=0)).astype(int).tolist(),
+            "axis": None
+            if e.axis is None
+            else [e.axis.low, e.axis.high, np.round(e.axis.heights, 3).tolist()],
         }
         for e in effects
     ]
 
 
-def _rounded(numbers: FloatArray) -> list[list[float]]:
-    rounded: list[list[float]] = np.round(numbers, 3).tolist()
+def _rounded(numbers: FloatArray, digits: int) -> list[list[float]]:
+    rounded: list[list[float]] = np.round(numbers, digits).tolist()
     return rounded

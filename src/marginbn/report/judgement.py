@@ -1,11 +1,11 @@
-"""The section that measures: beside simpler methods, by class, confusion, calibration."""
+"""The section that measures: threshold, classes, calibration, confusion, simpler methods."""
 
 from __future__ import annotations
 
 from marginbn.classifiers.measures import Quality
 from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
-from marginbn.report.comparison import Comparison, MethodAccuracy
+from marginbn.report.comparison import Comparison
 from marginbn.report.contents import Report
 from marginbn.report.opening import percent
 from marginbn.solvers.result import PROOF_TOLERANCE
@@ -19,48 +19,31 @@ _MISTAKES = 8
 
 def write_quality(report: Report) -> Markup:
     """All measures, or why there are none."""
-    if report.comparison is not None:
-        return _write_measured(report, report.comparison)
-    if report.seen is None:
-        return element(
-            "p",
-            "No labelled rows were given. With X and y, or --data TABLE, the report measures "
-            "accuracy, calibration and more beside simpler methods.",
-            class_="note",
-        )
-    return join(
-        element(
-            "p",
-            "Nothing was measured on rows that were not learned from: cross-validation was left "
-            f"out. The measures below are those of the {report.seen.n_rows} rows given, from which "
-            "the classifier may have learned; on new rows it is usually worse.",
-            class_="note",
-        ),
-        _write_details(report.seen),
-    )
-
-
-def _write_measured(report: Report, comparison: Comparison) -> Markup:
-    rows = [(m.name, m.accuracy, m.half_width) for m in comparison.methods]
-    quality = comparison.own.quality
-    return join(
-        element("figure", charts.draw_intervals(rows), class_="narrow"),
-        _methods_table(comparison),
-        element("p", f"{comparison.protocol} {_explain_columns(report)}", class_="small"),
-        Markup("") if quality is None else _write_details(quality),
-    )
+    judged, comparison = report.judged, report.comparison
+    parts = []
+    if judged is None:
+        parts.append(element("p", "Nothing was measured on held-out rows.", class_="note"))
+    elif judged.quality is None:
+        text = "The model file has the numbers of the first card, and no held-out rows."
+        parts.append(element("p", text, class_="note"))
+    else:
+        parts += _write_details(judged.quality, judged.rows)
+    if comparison is not None:
+        parts += [
+            element("h3", f"Next to simpler methods: {comparison.where}"),
+            _methods_table(comparison),
+            element("p", f"{comparison.protocol} {_explain_columns(comparison)}", class_="small"),
+        ]
+    return join(*parts)
 
 
 def _methods_table(comparison: Comparison) -> Markup:
-    own = comparison.own
     header: list[Child] = ["method", "accuracy", "balanced", "AUC", "log loss", "Brier"]
-    header += ["lead", "p"]
     rows: list[list[Child]] = [
         [
             method.name,
             f"{percent(method.accuracy)} ± {100 * method.half_width:.2f}",
             *_numbers(method.quality),
-            *_lead(own, method),
         ]
         for method in comparison.methods
     ]
@@ -78,53 +61,38 @@ def _numbers(quality: Quality | None) -> tuple[str, ...]:
     )
 
 
-def _lead(own: MethodAccuracy, other: MethodAccuracy) -> tuple[str, str]:
-    """Difference in points of per cent, and the p value of "this one is better"."""
-    if other.p_value is None:
-        return "", ""
-    p_value = f"{other.p_value:.3f}" if other.p_value >= 0.001 else "< 0.001"
-    return f"{100 * (own.accuracy - other.accuracy):+.2f}", p_value
-
-
-def _explain_columns(report: Report) -> str:
+def _explain_columns(comparison: Comparison) -> str:
     text = (
         "Balanced accuracy is the mean recall of the classes; AUC is the mean over the classes, "
-        "each against the rest; small log loss and Brier score are good. Lead is the accuracy of "
-        "this classifier minus that of the method, in points of per cent; a small p speaks for a "
-        "true lead."
+        "each against the rest; small log loss and Brier score are good."
     )
-    methods = () if report.comparison is None else report.comparison.methods
-    gap = max((method.max_gap for method in methods), default=0.0)
+    gap = max((method.max_gap for method in comparison.methods), default=0.0)
     if gap > PROOF_TOLERANCE:
         text += f" The searches were left with a gap of up to {percent(gap)}."
     return text
 
 
-def _write_details(quality: Quality) -> Markup:
-    """By class, confusion and calibration of this classifier."""
-    return join(
-        element(
-            "div",
-            element("div", element("h3", "Class by class"), _by_class(quality)),
-            element(
-                "div",
-                element("h3", "Calibration"),
-                element(
-                    "figure",
-                    charts.draw_calibration(quality.calibration),
-                    element(
-                        "figcaption",
-                        "Predictions of about the same probability, and how often they are right; "
-                        "on the diagonal both agree. Columns count the rows, whiskers are 95 % "
-                        f"intervals. Mean distance {percent(quality.calibration_error)}.",
-                    ),
-                ),
-            ),
-            class_="pair",
-        ),
-        element("h3", "Confusion"),
-        _confusion(quality),
+def _write_details(quality: Quality, rows: str) -> list[Markup]:
+    """Threshold or classes, calibration and confusion of this classifier."""
+    is_binary = bool(quality.above)
+    left = element("div", id="threshold") if is_binary else _by_class(quality)
+    caption = (
+        "Predictions of about the same probability, and how often they are right: on the diagonal "
+        "both agree. Columns count the rows, whiskers are 95 % intervals. Mean distance "
+        f"{100 * quality.calibration_error:.1f} points."
     )
+    figure = element(
+        "figure", charts.draw_calibration(quality.calibration), element("figcaption", caption)
+    )
+    numbers = (
+        f"Measured on {rows}: log loss {quality.log_loss:.3f}, Brier score {quality.brier:.3f}, "
+        f"AUC {_decimals(quality.auc)}, balanced accuracy {percent(quality.balanced_accuracy)}."
+    )
+    right = element("div", element("h3", "Are its probabilities right?"), figure)
+    parts = [element("p", numbers), element("div", left, right, class_="pair")]
+    if not is_binary:
+        parts += [element("h3", "Confusion"), _confusion(quality)]
+    return parts
 
 
 def _by_class(quality: Quality) -> Markup:
@@ -139,13 +107,12 @@ def _by_class(quality: Quality) -> Markup:
         for c in quality.classes
     ]
     header: list[Child] = ["class", "rows", "recall", "precision", "AUC"]
-    return join(
+    words = "Recall: share of the class that is found. Precision: share of its predictions."
+    return element(
+        "div",
+        element("h3", "Class by class"),
         charts.table(header, rows, class_="numbers"),
-        element(
-            "p",
-            "Recall: how many of the class are found. Precision: how many of those called so are.",
-            class_="small",
-        ),
+        element("p", words, class_="small"),
     )
 
 
@@ -203,4 +170,4 @@ def _share(value: float | None) -> str:
 
 
 def _decimals(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
+    return "–" if value is None else f"{value:.3f}"

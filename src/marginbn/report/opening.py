@@ -1,182 +1,141 @@
-"""The first screen: how good the search is, how good the classifier is, what decides, how sure.
-
-The verdict has two halves. A proof of optimality says nothing about how well new rows are
-classified, so both stand side by side and neither is ever left out: where nothing was measured, it
-says so.
+"""The first screen: where the model comes from, what to look out for, how good it is, what it is,
+and what decides.
 """
 
 from __future__ import annotations
 
 import math
-import textwrap
-from dataclasses import dataclass
+from datetime import datetime
 
-from marginbn.classifiers.evaluation import told_interval
-from marginbn.classifiers.file_parts import Provenance
+import numpy as np
+
+from marginbn import __version__
+from marginbn.classifiers.file_parts import provenance_of
 from marginbn.classifiers.measures import ClassQuality, Quality
 from marginbn.network import wording
-from marginbn.network.wording import counted, seconds
+from marginbn.network.wording import counted
 from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
-from marginbn.report.comparison import MAJORITY, Comparison, MethodAccuracy
-from marginbn.report.contents import Report
-from marginbn.report.effects import Effect, strongest_states
-from marginbn.report.summary import (
-    is_proved,
-    verdict,
-)
-from marginbn.solvers.result import SolveResult, Status
+from marginbn.report.comparison import Judged
+from marginbn.report.contents import GIVES_AWAY, Report
+from marginbn.report.effects import Effect, group_states
+from marginbn.report.summary import verdict
 
 DECIDING = 3
-_NOTE = 120  # characters of a note about the data
+_SHOWN_WARNINGS = 4
 _WELL_CALIBRATED, _FAIRLY_CALIBRATED = 0.03, 0.08
-_ROWS_PER_PARAMETER = 5
 
 _RARELY_FOUND = 0.6
 """A class of which less is found is named."""
 
 
-@dataclass(frozen=True)
-class Half:
-    """One half of the verdict: its kind (good, open, bad or plain), a number and sentences."""
-
-    kind: str
-    sign: str
-    number: str
-    sentences: tuple[Child, ...]
-    small: str = ""
-
-
 def write_header(report: Report) -> Markup:
-    """Title, both halves of the verdict, what decides, how sure."""
+    """Title and origin, warnings, and three cards."""
+    kind, sign, lines = quality_card(report)
+    mark = element("span", sign, class_="mark", aria_hidden="true")
+    first, *others = lines
+    quality = [
+        element("p", mark, element("span", first), class_="verdict"),
+        *(element("p", line) for line in others),
+    ]
     return element(
         "header",
-        element("p", "marginbn report", class_="overline"),
         element("h1", charts.name(report.title)),
+        element("p", *origin(report), class_="origin"),
+        *_write_warnings(report.warnings()),
         element(
             "div",
-            _write_half("How good is the classifier?", quality_half(report)),
-            _write_half("How good is the search?", search_half(report)),
-            class_="halves",
+            _card("How good is it?", *quality, kind=kind),
+            _card("What kind of model is this?", _write_model(report)),
+            _card("What decides most", *_write_deciding(report)),
+            class_="opening",
         ),
-        element("div", _write_deciding(report), _write_sure(report), class_="halves"),
-        *(element("p", note, class_="note") for note in report.notes),
     )
 
 
-def _write_half(question: str, half: Half) -> Markup:
-    mark = element("span", half.sign, class_="mark", aria_hidden="true")
-    first, *others = half.sentences
-    number = element("strong", half.number, class_="figure") if half.number else Markup("")
-    return element(
-        "section",
-        element("h2", question),
-        element("p", mark, element("span", number, first), class_="verdict-line"),
-        *(element("p", sentence) for sentence in others),
-        *([element("p", half.small, class_="small")] if half.small else []),
-        class_=f"half {half.kind}",
-    )
+def _card(question: str, *children: Markup, kind: str = "plain") -> Markup:
+    return element("section", element("h2", question), *children, class_=f"card {kind}")
 
 
-def search_half(report: Report) -> Half:
-    """What is proved of the structure."""
-    classifier, result = report.classifier, report.classifier.result_
-    sentence = verdict(classifier)
-    if result is None:
-        return Half("plain", "•", "", (sentence,))
-    if not is_proved(classifier):
-        as_asked = result.status is Status.GAP_LIMIT and sentence.startswith("Within")
-        numbers = _search_numbers(report, result)
-        return Half("good" if as_asked else "open", "≈", "", (sentence,), numbers)
-    small = f"objective {wording.number(result.objective)} nats, {seconds(result.seconds)}"
-    return Half("good", "✓", "", (sentence,), small)
+def origin(report: Report) -> list[Child]:
+    """Class, data, rows, date and version, with dots between them."""
+    classifier, about = report.classifier, provenance_of(report.classifier)
+    n_rows = classifier.n_samples_ + classifier.n_dropped_
+    columns = counted(len(classifier.coding_.columns), "column")
+    parts: list[Child] = [join("class ", charts.name(report.network.names[0]))]
+    if report.data_name is not None:
+        parts.append(join("data ", charts.name(report.data_name)))
+    parts.append(f"{counted(n_rows, 'row')}, {columns}")
+    if about.created is not None:
+        day = datetime.fromisoformat(about.created)
+        parts.append(f"learned {day.day} {day:%B %Y}")
+    parts.append(f"marginbn {__version__}")
+    return [piece for part in parts for piece in (" · ", part)][1:]
 
 
-def _search_numbers(report: Report, result: SolveResult) -> str:
-    text = (
-        f"objective {wording.number(result.objective)}, bound {wording.number(result.bound)}, "
-        f"gap {percent(result.gap)}, {seconds(result.seconds)}"
-    )
-    if report.classifier.evidence_.source == "file":
-        text += "; a certificate (--certificate) would prove it"
-    return text
-
-
-def quality_half(report: Report) -> Half:
-    """How well rows are classified that were not learned from, or why nobody knows."""
-    if len(report.classifier.classes_) < 2:
-        return Half("plain", "•", "", ("There is only one class: every answer is the same.",))
-    if report.comparison is not None:
-        return _measured(report.comparison)
-    held_out = (report.classifier.provenance_ or Provenance()).held_out or {}
-    if held_out.get("accuracy") is not None:
-        n = int(held_out.get("n_rows") or 0)
-        sentence = "right on rows held out when it was learned"
-        small = ", ".join(
-            f"{name.replace('_', ' ')} {value:.4g}"
-            for name, value in held_out.items()
-            if value is not None and name not in ("accuracy", "n_rows")
+def _write_warnings(notes: list[str]) -> list[Markup]:
+    if not notes:
+        return []
+    items = [element("li", f"{note[:1].upper()}{note[1:]}.") for note in notes]
+    kind = "bad" if any(GIVES_AWAY in note for note in notes) else "open"
+    parts = [element("ul", *items[:_SHOWN_WARNINGS])]
+    if len(items) > _SHOWN_WARNINGS:
+        summary = element("summary", f"{len(items) - _SHOWN_WARNINGS} more")
+        parts.append(element("details", summary, element("ul", *items[_SHOWN_WARNINGS:])))
+    return [
+        element(
+            "section", element("h2", "Look at this first"), *parts, class_=f"card warnings {kind}"
         )
-        said = f" {sentence}{f' ({n} rows)' if n else ''}, says the model file."
-        return Half("plain", "•", percent(float(held_out["accuracy"] or 0), 1), (said,), small)
-    if report.seen is not None:
-        return Half(
-            "open",
-            "?",
-            "",
-            (
-                "Not measured on rows it has not seen.",
-                "On the rows given, which it may have learned from, "
-                f"{percent(report.seen.accuracy, 1)} are right; new rows are usually worse.",
-            ),
-        )
-    return Half(
-        "open", "?", "", ("Not measured: no labelled rows were given (X and y, or --data).",)
+    ]
+
+
+# --- how good it is ---
+
+
+def quality_card(report: Report) -> tuple[str, str, list[Child]]:
+    """Kind (good, open, bad or plain), a sign, and sentences."""
+    if report.network.n_classes < 2:
+        return "plain", "•", ["There is only one class: every answer is the same."]
+    judged = report.judged
+    if judged is None:
+        return "open", "?", ["Not measured on held-out rows.", _how_to_measure(report)]
+    half = judged.half_width
+    low, high = max(0.0, judged.accuracy - half), min(1.0, judged.accuracy + half)
+    sentence = join(
+        element("strong", percent(judged.accuracy, 1), class_="figure"),
+        f" of {judged.rows} are classified right ({100 * low:.1f} to {100 * high:.1f} %).",
+    )
+    kind, sign, others = _compare(judged)
+    if kind == "good" and any(GIVES_AWAY in note for note in report.warnings()):
+        kind, sign = "open", "!"
+    lines: list[Child] = [sentence, *others]
+    if judged.quality is not None:
+        lines += _missed(judged.quality)
+    return kind, sign, [*lines, *_calibration(judged)]
+
+
+def _how_to_measure(report: Report) -> str:
+    return (
+        "Give the report labelled rows and a number of folds (n_folds=5; --data TABLE --folds 5), "
+        "or test rows (X_test, y_test; --test TABLE)."
     )
 
 
-def _measured(comparison: Comparison) -> Half:
-    own, majority = comparison.own, comparison.find(MAJORITY)
-    half = half_width(own)
-    low, high = max(0.0, own.accuracy - half), min(1.0, own.accuracy + half)
-    interval = f"{100 * low:.1f} to {100 * high:.1f} %"
-    sentences: list[Child] = [f" of rows it has not seen are classified right ({interval})."]
-    kind, sign = "good", "✓"
-    if majority is not None:
-        guess = percent(majority.accuracy, 1)
-        if own.accuracy <= majority.accuracy:
-            kind, sign = "bad", "!"
-            sentences.append(
-                f"That is no better than always naming the most frequent class ({guess})."
-            )
-        elif not _clearly_above(own, majority.accuracy):
-            kind, sign = "open", "≈"
-            sentences.append(
-                f"Always naming the most frequent class gives {guess}: not clearly worse."
-            )
-        else:
-            sentences.append(f"Always naming the most frequent class gives {guess}.")
-    if own.quality is not None:
-        sentences += _missed(own.quality)
-    small = f"95 % interval; {comparison.where}"
-    return Half(kind, sign, percent(own.accuracy, 1), tuple(sentences), small)
-
-
-def half_width(own: MethodAccuracy) -> float:
-    """Of the interval told: over folds or over rows, whichever is wider.
-
-    Few folds that happen to agree have a narrow interval of their own, which says little.
-    """
-    if own.quality is None:
-        return own.half_width
-    return max(own.half_width, told_interval(own.accuracy, own.quality.n_rows))
-
-
-def _clearly_above(own: MethodAccuracy, guess: float) -> bool:
-    """Whether so many rows are right that chance does not explain it; folds are pooled."""
-    if own.quality is None:
-        return own.accuracy - own.half_width > guess
-    return own.accuracy - told_interval(own.accuracy, own.quality.n_rows) > guess
+def _compare(judged: Judged) -> tuple[str, str, list[str]]:
+    """Next to the most frequent class and logistic regression."""
+    if judged.majority is None:
+        return "plain", "•", []
+    guess = percent(judged.majority, 1)
+    logistic = ""
+    if judged.logistic is not None:
+        logistic = f" Logistic regression gets {percent(judged.logistic, 1)} right."
+    if judged.accuracy <= judged.majority:
+        text = f"That is no better than always naming the most frequent class ({guess})."
+        return "bad", "!", [text + logistic]
+    if judged.accuracy - judged.half_width <= judged.majority:
+        text = f"Always naming the most frequent class gives {guess}: not clearly worse."
+        return "open", "≈", [text + logistic]
+    return "good", "✓", [f"Always naming the most frequent class gives {guess}.{logistic}"]
 
 
 def _missed(quality: Quality) -> list[Child]:
@@ -186,160 +145,157 @@ def _missed(quality: Quality) -> list[Child]:
     if worst is None or _recall(worst) >= _RARELY_FOUND:
         return []
     share = percent(worst.n_rows / quality.n_rows, 1)
-    return [
-        join(
-            f"It finds {percent(_recall(worst), 1)} of the rows of class ",
-            element("b", charts.name(worst.label)),
-            f" ({share} of all).",
-        )
-    ]
+    found_of = f"It finds {percent(_recall(worst), 1)} of the rows of class "
+    return [join(found_of, element("b", charts.name(worst.label)), f" ({share} of all).")]
 
 
 def _recall(quality: ClassQuality) -> float:
     return 1.0 if quality.recall is None else quality.recall
 
 
-def _write_deciding(report: Report) -> Markup:
-    """The features that decide most, and which way."""
-    features = report.deciding(DECIDING)
-    heading = element(
-        "h2", f"The {_number_word(len(features))} that decide{'s' * (len(features) == 1)} most"
-    )
-    if not features or report.effects is None:
-        note = "There is nothing to tell apart." if not features else "Too large to compute."
-        return element(
-            "section", element("h2", "What decides"), element("p", note), class_="half plain"
+def _calibration(judged: Judged) -> list[Child]:
+    error = judged.calibration_error
+    if error is None:
+        return []
+    points = f"{100 * error:.1f} points"
+    words = f"are far off, by {points} on average: use them to rank cases only"
+    if error <= _FAIRLY_CALIBRATED:
+        words = f"are roughly right: off by {points} on average"
+    if error <= _WELL_CALIBRATED:
+        words = f"are reliable: off by {points} on average"
+    return [f"Its probabilities {words}."]
+
+
+# --- what it is ---
+
+
+def _write_model(report: Report) -> Markup:
+    """Kind of model, what is proved, what is trained, from how many rows."""
+    classifier = report.classifier
+    rows = f"learned from all {counted(classifier.n_samples_, 'row')}"
+    if classifier.n_dropped_:
+        rows = f"learned from {counted(classifier.n_samples_, 'row')}; {classifier.n_dropped_} "
+        rows += "left out because of missing values"
+    pairs: list[tuple[str, Child]] = [
+        ("Kind", join("A Bayesian network: ", *describe_arcs(report))),
+        ("Structure", verdict(classifier)),
+        ("Probabilities", _probabilities(report)),
+        ("Rows", f"{rows[:1].upper()}{rows[1:]}."),
+    ]
+    left_out = classifier.preparation_.left_out
+    if left_out:
+        pairs.append(("Not used", join(*_listed([charts.name(n) for n in left_out]), ".")))
+    return charts.definitions(pairs, class_="facts")
+
+
+def describe_arcs(report: Report) -> list[Child]:
+    """Which columns the class points at, and how many arcs there are between columns."""
+    network = report.network
+    parents, target = network.structure.parents, charts.name(network.names[0])
+    used = [i for i in range(1, network.n_variables) if network.arities[i] > 1]
+    others = [i for i in used if 0 not in parents[i]]
+    between = sum(len([p for p in family if p]) for family in parents[1:])
+    arcs = f"; {counted(between, 'arc')} between columns." if between else "."
+    if not others and not parents[0]:
+        return [target, f" points at every column{arcs}"]
+    words: list[Child] = [target, f" points at {len(used) - len(others)} of "]
+    words.append(f"{counted(len(used), 'column')}{arcs}")
+    if parents[0]:
+        words += [" ", *_listed([charts.name(network.names[p]) for p in parents[0]])]
+        words += [" point at ", target, "."]
+    return words
+
+
+def _listed(names: list[Markup]) -> list[Child]:
+    return [piece for name in names for piece in (", ", name)][1:]
+
+
+def _probabilities(report: Report) -> str:
+    """Trained or counted, and how the answer for a case comes about."""
+    model = report.classifier.class_model_
+    if model is None:
+        return (
+            "Counted in the rows. Whatever is not known of a case is averaged over by the network."
         )
+    return (
+        f"Trained on this structure, within {model.gap:.0e} of their optimum. With one column "
+        "known, the answer is the share in the data; with all columns known, the trained model; "
+        "in between, a mean of the two."
+    )
+
+
+# --- what decides ---
+
+
+def _write_deciding(report: Report) -> list[Markup]:
+    """The features that move the probability most, and which way."""
+    features = report.order[:DECIDING]
+    if not features or report.effects is None:
+        text = "There is nothing to tell apart." if not features else "Too large to compute."
+        return [element("p", text)]
     items = [
         element("li", element("b", charts.name(report.network.names[i])), *_ways(report, i))
         for i in features
     ]
-    source = (
-        f"by the size of their contributions on {report.contributions.source}"
-        if report.contributions is not None
-        else "by what one learns of the class from each alone"
-    )
-    link = element("a", "all features", href="#effects")
-    return element(
-        "section",
-        heading,
-        element("ol", *items, class_="deciding"),
-        element(
-            "p",
-            "× and ÷ are ",
-            _of_which_odds(report),
-            f". Chosen {source}; ",
-            link,
-            class_="small",
-        ),
-        class_="half plain",
-    )
+    words = join("Probability", _of_class(report), " if you know that alone.")
+    return [element("ol", *items, class_="deciding"), element("p", words, class_="small")]
 
 
-def _number_word(n: int) -> str:
-    return {0: "nothing", 1: "thing", 2: "two things", 3: "three things"}[n]
+def _of_class(report: Report) -> Markup:
+    target = report.network.variables[0]
+    if len(target.states) != 2:
+        return Markup("")
+    return join(" of ", charts.name(target.name), " = ", charts.name(target.states[1]))
 
 
 def _ways(report: Report, i: int) -> list[Markup]:
-    """Which states speak for and against a class, with odds."""
+    """The groups of values with the largest and the smallest probability."""
     assert report.effects is not None
-    effect, states = report.effects[i - 1], report.network.variables[i].states
-    classes = report.network.variables[0].states
-    if len(classes) == 2:
-        for_it, against = strongest_states(effect, 1)
-        pairs = [(for_it, 1)] + ([(against, 1)] if against != for_it else [])
+    effect, classes = report.effects[i - 1], report.network.variables[0].states
+    found = []
+    for label, c, share in telling(effect, *_grouping(report, i)):
+        of = [] if len(classes) == 2 else [" for ", charts.name(classes[c])]
+        text = join(charts.name(label), ": ", element("b", percent(share, 1)), *of)
+        found.append(element("span", text, class_="way"))
+    return found
+
+
+def _grouping(report: Report, i: int) -> tuple[list[str], list[list[int]]]:
+    groups = groups_of(report, i)
+    return [str(g["name"]) for g in groups], [g["states"] for g in groups]  # type: ignore[misc]
+
+
+def groups_of(report: Report, i: int) -> list[dict[str, object]]:
+    """The lines of a variable's card."""
+    states = report.network.variables[i].states
+    shares = np.ones(len(states))
+    if i and report.effects is not None:
+        shares = report.effects[i - 1].joint.sum(axis=0)
+    n_bins = 0
+    if i and report.classifier.coding_.columns[i - 1].kind == "numeric":
+        n_bins = len(report.classifier.coding_.columns[i - 1].cuts) + 1
+    return group_states(states, shares, n_bins)
+
+
+def telling(
+    effect: Effect, names: list[str], groups: list[list[int]]
+) -> list[tuple[str, int, float]]:
+    """Two groups of values that tell most: name, class, and the probability of the class.
+
+    A group counts by how far it moves the probability, times the square root of its share.
+    """
+    joint = np.stack([effect.joint[:, group].sum(axis=1) for group in groups], axis=1)
+    weight, base = joint.sum(axis=0), effect.joint.sum(axis=1)
+    given = joint / np.maximum(weight, 1e-300)
+    moved = (given - base[:, np.newaxis]) * np.sqrt(weight)
+    if len(base) == 2:
+        chosen = [(int(moved[1].argmax()), 1), (int(moved[1].argmin()), 1)]
     else:
-        pairs = _telling_pairs(effect, len(classes))
-    return [
-        element(
-            "span",
-            charts.name(states[s]),
-            element("b", f" {_times(float(effect.values[s, c]))} "),
-            *([] if len(classes) == 2 else [" for ", charts.name(classes[c])]),
-            class_="way",
-        )
-        for s, c in pairs
-    ]
-
-
-def _of_which_odds(report: Report) -> Markup:
-    """What the factors multiply."""
-    target = report.network.variables[0]
-    if len(target.states) != 2:
-        return Markup("factors of the odds of a class against all others")
-    return join(
-        "factors of the odds of ", charts.name(target.name), " = ", charts.name(target.states[1])
-    )
-
-
-def _telling_pairs(effect: Effect, n_classes: int) -> list[tuple[int, int]]:
-    """The two states that speak most for some class."""
-    best = [(strongest_states(effect, c)[0], c) for c in range(n_classes)]
-    best.sort(key=lambda pair: -float(effect.values[pair]))
-    chosen: list[tuple[int, int]] = []
-    for state, c in best:
-        if all(state != s for s, _ in chosen):
-            chosen.append((state, c))
-    return chosen[:2]
-
-
-def _times(effect: float) -> str:
-    """As in ``× 3.6`` or ``÷ 2.0``."""
-    ratio = math.exp(min(abs(effect), 30.0))
-    text = f"{ratio:.1f}" if ratio < 99.95 else f"{ratio:.0f}" if ratio < 1e6 else "a million"
-    return f"{'×' if effect >= 0 else '÷'} {text}"
-
-
-def _write_sure(report: Report) -> Markup:
-    """Calibration, rows against parameters, notes about the data."""
-    items = [*_calibration(report), *_parameters(report), *_data_notes(report)]
-    if not items:
-        items = [Markup("Only rows can tell: give the report X and y, or --data TABLE.")]
-    lines = [element("li", item) for item in items]
-    heading = element("h2", "How sure is it?")
-    return element("section", heading, element("ul", *lines, class_="sure"), class_="half plain")
-
-
-def _calibration(report: Report) -> list[Markup]:
-    error = _calibration_error(report)
-    if error is None:
-        return []
-    points = f"{100 * error:.1f} points"
-    words = f"are far off, by {points} on average: read them as an order, not as chances"
-    if error <= _FAIRLY_CALIBRATED:
-        words = f"are roughly right: off by {points} on average"
-    if error <= _WELL_CALIBRATED:
-        words = f"can be taken at their word: off by {points} on average"
-    return [
-        join("Its probabilities ", words, " (", element("a", "calibration", href="#quality"), ").")
-    ]
-
-
-def _calibration_error(report: Report) -> float | None:
-    """As measured here, or by the model file."""
-    if report.comparison is not None and report.comparison.own.quality is not None:
-        return report.comparison.own.quality.calibration_error
-    held_out = (report.classifier.provenance_ or Provenance()).held_out or {}
-    found = held_out.get("calibration_error")
-    return None if found is None else float(found)
-
-
-def _parameters(report: Report) -> list[Markup]:
-    n_rows = report.classifier.n_samples_
-    free = report.network.n_parameters
-    judgement = "enough rows" if _ROWS_PER_PARAMETER * free <= n_rows else "few rows for each"
-    if free > n_rows:
-        judgement = "fewer rows than parameters"
-    return [join(f"{counted(free, 'free parameter')} from {counted(n_rows, 'row')}: {judgement}.")]
-
-
-def _data_notes(report: Report) -> list[Markup]:
-    notes = () if report.data is None else report.data.notes
-    if not notes:
-        return []
-    link = element("a", counted(len(notes), "note"), href="#data")
-    first = textwrap.shorten(notes[0], _NOTE, placeholder=" …")
-    return [join(link, f" about the data, first: {first}")]
+        best = [(int(moved[:, g].argmax()), g) for g in range(len(groups))]
+        best.sort(key=lambda pair: -float(moved[pair]))
+        chosen = [(g, c) for c, g in best[:2]]
+    unique = dict.fromkeys(chosen)
+    return [(names[g], c, float(given[c, g])) for g, c in unique]
 
 
 def percent(fraction: float, digits: int | None = None) -> str:

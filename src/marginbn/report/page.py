@@ -20,7 +20,7 @@ import re
 import tempfile
 import warnings
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from importlib.resources import files
@@ -33,23 +33,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.learner import BayesianNetworkLearner
+from marginbn.classifiers.measures import Quality
 from marginbn.classifiers.validation import check_count, check_positive
-from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import InputError
 from marginbn.files import PathLike, write_or_rescue, write_text
 from marginbn.network.layout import Point, lay_out
 from marginbn.network.network import BayesianNetwork
 from marginbn.notebook import in_notebook, show_html
+from marginbn.problem.structure import Structure
 from marginbn.report import comparison, contents, judgement, sections
 from marginbn.report.charts import Markup, element, join
-from marginbn.report.effects import effect_values, measure_effects
+from marginbn.report.effects import effect_values
 from marginbn.report.learned import learned_page
-from marginbn.report.opening import write_header
+from marginbn.report.opening import groups_of, write_header
 
 if TYPE_CHECKING:
     from marginbn.class_model.answers import Answers
 
-DEFAULT_FOLDS = 5
 DEFAULT_FOLD_TIME = 10.0
 """Seconds for the structure search in a fold, unless the classifier had less."""
 
@@ -63,19 +63,15 @@ SCRIPTS = (
     *INFERENCE,
     "format",
     "elements",
-    "focus",
-    "strip",
     "cards",
-    "classes",
-    "case",
+    "waterfall",
     "explore",
-    "tables",
-    "viewport",
     "picture",
     "effects",
+    "threshold",
     "start",
 )
-STYLES = ("base", "opening", "parts", "figures", "explore", "picture", "print")
+STYLES = ("base", "opening", "explore", "figures", "print")
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./\w+\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function |class |const )", re.MULTILINE)
@@ -97,9 +93,9 @@ class HTMLReport:
     --------
     >>> from marginbn import NaiveBayesClassifier, make_report
     >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> report = make_report(NaiveBayesClassifier().fit(X, y), X, y, n_folds=0)
+    >>> report = make_report(NaiveBayesClassifier().fit(X, y), X, y)
     >>> report
-    HTMLReport('A classifier of class')
+    HTMLReport('What predicts class')
     """
 
     html: str
@@ -141,57 +137,6 @@ class HTMLReport:
         return f"HTMLReport({self.title!r})"
 
 
-def write_report(
-    classifier: BaseBNClassifier | BayesianNetworkLearner,
-    path: PathLike,
-    X: Any = None,
-    y: Any = None,
-    *,
-    X_test: Any = None,
-    y_test: Any = None,
-    title: str | None = None,
-    n_folds: int = DEFAULT_FOLDS,
-    fold_time_limit: float = DEFAULT_FOLD_TIME,
-    on_fold: comparison.OnFold | None = None,
-) -> None:
-    """Write a fitted classifier as one HTML file that explains itself and answers questions.
-
-    The same as ``make_report(classifier, X, y, ...).save(path)``, see :func:`make_report`.
-
-    Parameters
-    ----------
-    classifier
-        Any fitted classifier of this package.
-    path
-        The file, usually with the suffix ``.html``.
-    X, y, X_test, y_test, title, n_folds, fold_time_limit, on_fold
-        As of :func:`make_report`.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from marginbn import NaiveBayesClassifier
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> clf = NaiveBayesClassifier().fit(X, y)
-    >>> with TemporaryDirectory() as folder:
-    ...     write_report(clf, Path(folder) / "report.html", X, y, n_folds=2)
-    ...     (Path(folder) / "report.html").stat().st_size < 2_000_000
-    True
-    """
-    make_report(
-        classifier,
-        X,
-        y,
-        X_test=X_test,
-        y_test=y_test,
-        title=title,
-        n_folds=n_folds,
-        fold_time_limit=fold_time_limit,
-        on_fold=on_fold,
-    ).save(path)
-
-
 def make_report(
     classifier: BaseBNClassifier | BayesianNetworkLearner,
     X: Any = None,
@@ -200,17 +145,17 @@ def make_report(
     X_test: Any = None,
     y_test: Any = None,
     title: str | None = None,
-    n_folds: int = DEFAULT_FOLDS,
+    data_name: str | None = None,
+    n_folds: int = 0,
     fold_time_limit: float = DEFAULT_FOLD_TIME,
     on_fold: comparison.OnFold | None = None,
 ) -> HTMLReport:
     """A fitted classifier as a page that explains itself and answers questions.
 
-    The page works from disk and needs nothing else. First how good classifier and search are, what
-    decides and how sure that is; then exact posteriors of all variables for anything one types or
-    clicks, with the reasons for one case to print; the network, what each feature does, conditional
-    tables, settings. With labelled rows it also has all measures next to naive Bayes, TAN, logistic
-    regression and the most frequent class, calibration and a look at the data.
+    The page works from disk and needs nothing else. First how good the model is, what it is and
+    what decides; then a case to type in, with the probabilities and the reasons; the effect of each
+    column, quality, the arcs between columns, settings. Quality is that of the rows that ``fit``
+    held out, unless there are test rows or folds.
 
     Parameters
     ----------
@@ -218,26 +163,25 @@ def make_report(
         Any fitted classifier of this package; or a :class:`BayesianNetworkLearner`, whose page has
         verdict, network and tables and takes a title only.
     X, y
-        Labelled rows, for example those learned from. The accuracy is cross-validated on them,
-        everything learned again in each fold.
+        Labelled rows, for example those learned from. They add notes on the data and densities.
     X_test, y_test
-        Rows that the classifier has not seen. If given, the classifier is measured on them as it
-        is, instead of by cross-validation, and the others learn from ``X``.
-    title
-        Heading of the page.
+        Rows that the classifier has not seen. If given, the classifier is measured on them, next to
+        simpler methods that learn from ``X``.
+    title, data_name
+        Heading of the page, and what the table is called.
     n_folds
-        Number of folds; 0 measures nothing on unseen rows, and the page says so.
+        Folds of a cross-validation on ``X`` that compares the method with simpler ones; 0 for none.
     fold_time_limit
         Seconds for the structure search in a fold, if the classifier's own limit is not less.
     on_fold
-        Called with the name of the method and its score after each fold.
+        Called after each fold with the number of folds done and their total, of all methods.
 
     Examples
     --------
     >>> from marginbn import NaiveBayesClassifier, make_report
     >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
     >>> report = make_report(NaiveBayesClassifier().fit(X, y), X, y, n_folds=2)
-    >>> "How good is the classifier?" in report.html
+    >>> "How good is it?" in report.html
     True
     """
     if isinstance(classifier, BayesianNetworkLearner):
@@ -245,18 +189,21 @@ def make_report(
     _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit)
     rows = None if X is None else comparison.read_rows(classifier, X, y)
     test = None if X_test is None else comparison.read_rows(classifier, X_test, y_test)
-    report = start_report(classifier, title)
-    if rows is not None:
-        report = contents.gather_rows(report, X, y, rows, test)
-
-        def compare(report: contents.Report) -> contents.Report:
-            return replace(
-                report,
-                comparison=_compare(classifier, rows, test, n_folds, fold_time_limit, on_fold),
+    heading = title or f"What predicts {classifier.network_.names[0]}"
+    report, compared = contents.Report(classifier, heading, data_name), None
+    try:
+        if rows is not None and test is not None:
+            compared = comparison.compare_on_test(classifier, rows, test)
+        elif rows is not None and min(n_folds, rows.n_rows) > 1:
+            folds = min(n_folds, rows.n_rows)
+            compared = comparison.compare_by_folds(
+                classifier, rows, folds, fold_time_limit, on_fold
             )
-
-        report = _unless_interrupted(report, compare)
-    return HTMLReport(render(report), report.title)
+    except KeyboardInterrupt:
+        note = "the comparison with simpler methods was interrupted; the report is without it"
+        warnings.warn(note, UserWarning, stacklevel=2)
+        report = replace(report, notes=(note,))
+    return HTMLReport(render(contents.gather(report, (X, y), rows, compared)), heading)
 
 
 def _learner_report(
@@ -268,38 +215,6 @@ def _learner_report(
     check_is_fitted(learner)
     heading = title or "Bayesian network"
     return HTMLReport(learned_page(learner, heading), heading)
-
-
-def _compare(
-    classifier: BaseBNClassifier,
-    rows: LabelledTable,
-    test: LabelledTable | None,
-    n_folds: int,
-    fold_time_limit: float,
-    on_fold: comparison.OnFold | None,
-) -> comparison.Comparison | None:
-    if test is not None:
-        return comparison.compare_on_test(classifier, rows, test)
-    folds = min(n_folds, rows.n_rows)
-    if folds < 2:
-        return None
-    return comparison.compare_by_folds(classifier, rows, folds, fold_time_limit, on_fold)
-
-
-def _unless_interrupted(
-    report: contents.Report, add: Callable[[contents.Report], contents.Report]
-) -> contents.Report:
-    """Add something; Ctrl-C leaves it out, and the page says so."""
-    try:
-        return add(report)
-    except KeyboardInterrupt:
-        warnings.warn(
-            "measuring the accuracy was interrupted; the report is written without it",
-            UserWarning,
-            stacklevel=4,
-        )
-        note = "Measuring the accuracy was interrupted, so it is missing."
-        return replace(report, notes=(*report.notes, note))
 
 
 def _check_arguments(
@@ -325,25 +240,14 @@ def _check_arguments(
     check_positive("fold_time_limit", fold_time_limit)
 
 
-def start_report(classifier: BaseBNClassifier, title: str | None = None) -> contents.Report:
-    """What can be said without rows."""
-    heading = title or f"A classifier of {classifier.network_.names[0]}"
-    information = contents.class_information(classifier.network_)
-    return contents.Report(classifier, heading, information, measure_effects(classifier))
-
-
 def render(report: contents.Report) -> str:
     """The HTML text of a report."""
     parts = {
-        "ask": ("Ask this network", sections.write_explore(report)),
-        "network": ("The network", sections.write_network(report)),
-        "effects": ("What each feature does", sections.write_effects(report)),
-        "contributions": ("What decides", sections.write_contributions(report)),
+        "case": ("Try a case", sections.write_case()),
+        "effects": ("What each column does", sections.write_effects(report)),
         "quality": ("How good it is", judgement.write_quality(report)),
-        "data": ("The data", sections.write_data(report)),
-        "tables": ("Conditional tables", sections.write_tables()),
-        "bound": ("How the bound closed", sections.write_bound(report)),
-        "settings": ("Settings", sections.write_settings(report)),
+        "network": ("Arcs between columns", sections.write_network(report)),
+        "details": ("Details", sections.write_details(report)),
     }
     body = join(
         write_header(report),
@@ -361,16 +265,19 @@ def _section(key: str, title: str, content: Markup) -> Markup:
 
 def _document(report: contents.Report, body: Markup) -> str:
     script = f"\n{join_scripts()}"
+    judged = report.judged
+    quality = None if judged is None else judged.quality
     values = to_script_json(
         {
-            "title": report.title,
             "network": network_values(report.network),
             "model": model_values(report.classifier.answers_),
             "order": report.order,
-            "samples": _samples(report),
+            "shown": report.shown_class,
             "cuts": _cuts(report.classifier),
+            "groups": [groups_of(report, i) for i in range(report.network.n_variables)],
             "picture": picture_values(report.network),
             "effects": None if report.effects is None else effect_values(report.effects),
+            "threshold": None if quality is None else threshold_values(quality),
         }
     )
     head = [
@@ -391,16 +298,15 @@ def _document(report: contents.Report, body: Markup) -> str:
     )
 
 
+def threshold_values(quality: Quality) -> dict[str, object]:
+    """Rows above each threshold, and all rows, of the second class and of the first."""
+    return {"above": quality.above, "totals": [c.n_rows for c in reversed(quality.classes)]}
+
+
 def _cuts(classifier: BaseBNClassifier) -> list[list[float] | None]:
     """Where the bins of each variable end, so that numbers can be typed; None of categories."""
     numeric = (list(c.cuts) if c.kind == "numeric" else None for c in classifier.coding_.columns)
     return [None, *numeric]
-
-
-def _samples(report: contents.Report) -> list[list[list[int]]]:
-    """Evidence of the rows shown, as pairs of variable and state."""
-    shown = () if report.contributions is None else report.contributions.closest
-    return [sections.evidence_of(explanation, report.network) for explanation in shown]
 
 
 def to_script_json(value: object) -> str:
@@ -466,7 +372,7 @@ def network_values(network: BayesianNetwork) -> dict[str, Any]:
     return {
         "variables": [{"name": v.name, "states": list(v.states)} for v in network.variables],
         "parents": [list(parents) for parents in network.structure.parents],
-        "tables": base64.b64encode(numbers.astype("<f8").tobytes()).decode("ascii"),
+        "tables": to_base64(numbers),
     }
 
 
@@ -499,43 +405,41 @@ def content_policy(script: str) -> str:
 # --- where the network is drawn: boxes with room for the probabilities of their states ---
 
 LINES = 5
-"""States that a box shows; of more the most probable ones."""
+"""Groups of states that a box shows at most."""
 
 _SMALL_NETWORK = 80
-"""Larger networks show the most probable state alone."""
+"""Larger networks show names alone."""
 
 _WIDTH, _HEAD, _LINE, _FOOT = 196.0, 26.0, 19.0, 6.0
 """Sizes of a box in pixels, which the style sheet repeats: its width, head, lines and foot."""
 
 
-def lines_of(network: BayesianNetwork) -> list[int]:
-    """States that each box shows."""
-    most = LINES if network.n_variables <= _SMALL_NETWORK else 1
-    return [min(arity, most) for arity in network.arities]
-
-
 def picture_values(network: BayesianNetwork) -> dict[str, Any]:
-    """Places of boxes (left, top, width, height) and arcs for the scripts of the page."""
-    lines = lines_of(network)
+    """Boxes (left, top, width, height) and arcs of the columns that have arcs between them."""
+    between = [[p for p in family if p] for family in network.structure.parents]
+    joined = sorted(
+        {v for i in range(1, network.n_variables) for v in (*between[i], i) if between[i]}
+    )
+    place = {v: k for k, v in enumerate(joined)}
+    graph = Structure(tuple(tuple(place[p] for p in between[v]) for v in joined))
+    most = LINES if len(joined) <= _SMALL_NETWORK else 0
+    lines = [min(network.arities[v], most) for v in joined]
     sizes = [(_WIDTH, _HEAD + _LINE * n + _FOOT) for n in lines]
-    layout = lay_out(network.structure, network.names, sizes=sizes)
+    if not joined:
+        return {"variables": [], "width": 0, "height": 0, "boxes": [], "lines": [], "arcs": []}
+    layout = lay_out(graph, [network.names[v] for v in joined], sizes=sizes, has_class=False)
     return {
+        "variables": joined,
         "width": round(layout.width, 1),
         "height": round(layout.height, 1),
-        "separator": layout.separator,
         "boxes": [
             [round(b.x - b.width / 2, 1), round(b.y - b.height / 2, 1), b.width, b.height]
             for b in layout.boxes
         ],
         "lines": lines,
         "arcs": [
-            {
-                "parent": r.parent,
-                "child": r.child,
-                "path": _path(r.curve),
-                "faint": r.faint,
-            }
-            for r in sorted(layout.routes, key=lambda r: not r.faint)
+            {"parent": joined[r.parent], "child": joined[r.child], "path": _path(r.curve)}
+            for r in layout.routes
         ],
     }
 

@@ -214,14 +214,14 @@ function blend(network, draws, weight) {
   return scaled(logs.map((value) => Math.exp(value - peak)));
 }
 
-// Log-odds of a class to its rival with nothing known, and what each feature adds to it: the mean
+// Logs of the answer with nothing known, and what each feature adds to them, both by class: the mean
 // change when it becomes known, over fixed orders of the known features and their reverses.
-export function contribute(model, codes, label, rival) {
+export function contribute(model, codes) {
   const unknown = codes.map((_, i) => sizeOf(model.buckets, i));
   const known = codes.flatMap((code, i) => (code === unknown[i] ? [] : [i]));
   const orders = shuffles(known.length, N_ORDERS).flatMap((order) => [order, [...order].reverse()]);
-  const added = new Array(codes.length).fill(0);
-  const base = logOdds(answerCase(model, unknown), label, rival);
+  const base = answerCase(model, unknown).map(safeLog);
+  const added = codes.map(() => new Float64Array(base.length));
   const memo = new Map(); // orders share their ends
   for (const order of orders) {
     const now = [...unknown];
@@ -230,14 +230,15 @@ export function contribute(model, codes, label, rival) {
       const feature = known[place];
       now[feature] = codes[feature];
       const key = now.join();
-      if (!memo.has(key)) memo.set(key, logOdds(answerCase(model, now), label, rival));
-      added[feature] += (memo.get(key) - before) / orders.length;
-      before = memo.get(key);
+      if (!memo.has(key)) memo.set(key, answerCase(model, now).map(safeLog));
+      const logs = memo.get(key);
+      logs.forEach((value, c) => (added[feature][c] += (value - before[c]) / orders.length));
+      before = logs;
     }
   }
   return { base, added };
 }
 
-function logOdds(posterior, label, rival) {
-  return Math.log(Math.max(posterior[label], TINY) / Math.max(posterior[rival], TINY));
+function safeLog(probability) {
+  return Math.log(Math.max(probability, TINY));
 }

@@ -1,179 +1,185 @@
-// What each state of a feature does to the log odds of a class, with a band and the rows behind it.
+// What each value of a column, known alone, makes of the probability of a class.
 //
-// Bins of a number make a curve; other states have a bar each. All features share one scale.
+// Numbers have a curve over their true values, with the density of the training values below it;
+// categories have a bar each. All columns share the scale of probabilities.
 
 import { draw, make, makeButton, makeName } from "./elements.js";
-import { label, signed } from "./format.js";
+import { label, percent } from "./format.js";
 
 const FIRST_EFFECTS = 6;
-const LARGEST = 6; // log odds at the ends of the scale at most
-const WIDTH = 340;
-const SIDES = { left: 34, right: 8, top: 10, plot: 118, gap: 6, rows: 26, bottom: 20 };
-const MOST_BARS = 15; // states of a category that are shown
+const FIRST_RANKS = 8;
+const MOST_BARS = 8; // states of a category that are shown
+const [WIDTH, HEIGHT] = [340, 214];
+const SIDES = { left: 46, right: 10, top: 10, bottom: 40, density: 32, missing: 34 };
+const TOPS = [0.02, 0.05, 0.1, 0.2, 0.5, 1];
 
-// effects[k] belongs to feature k + 1: values, low and high by class and state, counts by state.
-export function buildEffects(place, network, effects, order) {
-  const { states } = network.variables[0];
+// effects[k] belongs to feature k + 1: points, values, low and high by class and state, counts by
+// state, and the axis of a number. base is the probability of each class with nothing known.
+export function buildEffects(place, network, effects, order, shown, base) {
+  const { name, states } = network.variables[0];
   const select = make("select", { id: "effect-class" });
   select.append(...states.map((state, c) => make("option", { value: c }, label(state))));
-  select.value = states.length === 2 ? 1 : 0;
+  select.value = shown;
+  const chooser = make("label", { for: "effect-class", class: "search" }, "Probability of ");
+  chooser.append(makeName(name), " = ", select);
   const list = make("div", { class: "effects" });
   let most = FIRST_EFFECTS;
   const more = makeButton({ class: "more" }, () => {
     most = order.length;
     show();
-  }, `All ${order.length} features`);
+  }, `All ${order.length} columns`);
 
   function show() {
     const c = Number(select.value);
-    const scale = largest(effects, c);
-    list.replaceChildren(...order.slice(0, most).map((i) => buildFigure(i, c, scale)));
+    const top = topOf(effects, order, c);
+    const title = `P(${label(name)} = ${label(states[c])}), %`;
+    const figures = order.slice(0, most).map((i) => {
+      const variable = network.variables[i];
+      const { values, low, high, counts, axis } = effects[i - 1];
+      const effect = { values: values[c], low: low[c], high: high[c], counts, axis, base: base[c] };
+      const chart = axis ? drawCurve(variable, effect, top, title) : buildBars(variable, effect, top);
+      const heading = make("h3", {}, makeName(variable.name));
+      return make("figure", { class: "card effect", "data-variable": i }, heading, chart);
+    });
+    list.replaceChildren(...figures);
     more.hidden = most >= order.length;
   }
   select.addEventListener("change", show);
-  const chooser = make("label", { for: "effect-class", class: "chooser" }, "Log odds of ");
-  chooser.append(makeName(network.variables[0].name), " = ", select);
-  place.append(chooser, list, more);
+  place.append(...buildRanking(network, effects, order), chooser, list, more);
   show();
+}
 
-  function buildFigure(i, c, scale) {
-    const variable = network.variables[i];
-    const effect = pick(effects[i - 1], c);
-    const isCurve = variable.cuts && variable.cuts.length > 0;
-    const chart = isCurve ? drawCurve(variable, effect, scale) : buildBars(variable, effect, scale);
-    const heading = make("h3", {}, makeName(variable.name));
-    return make("figure", { class: "card effect", "data-variable": i }, heading, chart);
+// The columns by how far they move the probability on average.
+function buildRanking(network, effects, order) {
+  const largest = Math.max(...order.map((i) => effects[i - 1].points), 1e-9);
+  const line = (i) => {
+    const { points } = effects[i - 1];
+    const lane = make("span", { class: "lane", "aria-hidden": "true" }, make("i"));
+    lane.style.setProperty("--p", points / largest);
+    const number = make("span", { class: "number" }, (100 * points).toFixed(1));
+    return make("li", { "data-points": points }, makeName(network.variables[i].name), lane, number);
+  };
+  const list = (members) => make("ol", { class: "ranking" }, ...members.map(line));
+  const words =
+    "What decides: points (percentage points) by which knowing a column alone moves the probability, on average.";
+  const parts = [make("p", {}, words), list(order.slice(0, FIRST_RANKS))];
+  if (order.length > FIRST_RANKS) {
+    const summary = make("summary", {}, `${order.length - FIRST_RANKS} more columns`);
+    parts.push(make("details", { class: "fold" }, summary, list(order.slice(FIRST_RANKS))));
   }
-}
-
-function pick({ values, low, high, counts }, c) {
-  return { values: values[c], low: low?.[c], high: high?.[c], counts };
-}
-
-// Half the length of the scale: no effect of the class is larger, within reason.
-export function largest(effects, c) {
-  const sizes = effects.flatMap(({ values }) => values[c].map(Math.abs));
-  return Math.min(Math.max(0.5, ...sizes) * 1.08, LARGEST);
-}
-
-function describeEffect(name, { values, low, high, counts }, s) {
-  const band = low ? ` (${signed(low[s])} to ${signed(high[s])})` : "";
-  const rows = counts ? `, ${counts[s]} row${counts[s] === 1 ? "" : "s"}` : "";
-  return `${label(name)}: ${signed(values[s])}${band}${rows}`;
-}
-
-// --- bins of a number ---
-
-function drawCurve(variable, effect, scale) {
-  const { states, cuts } = variable;
-  const { left, right, top, plot, gap, rows, bottom } = SIDES;
-  const base = top + plot + gap + rows;
-  const bins = cuts.length + 1;
-  const apart = states.length > bins ? 10 : 0; // a missing value stands apart
-  const width = (WIDTH - left - right - apart) / states.length;
-  const x = (s) => left + s * width + (s >= bins ? apart : 0);
-  const y = (value) => top + (plot / 2) * (1 - Math.max(-1, Math.min(1, value / scale)));
-  const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${base + bottom}`, class: "chart curve", role: "img" });
-  svg.append(draw("title", {}, summarise(variable, effect)));
-  for (const value of ticks(scale)) {
-    svg.append(
-      draw("path", { class: value === 0 ? "zero" : "grid", d: `M${left},${y(value)} H${WIDTH - right}` }),
-      draw("text", { x: left - 5, y: y(value) + 4, "text-anchor": "end" }, tickText(value)),
-    );
-  }
-  const runs = states.length > bins ? [[0, bins], [bins, states.length]] : [[0, bins]];
-  for (const [from, to] of runs) {
-    const step = (numbers) =>
-      range(from, to).flatMap((s) => [x(s), x(s) + width].map((px) => [px, y(numbers[s])]));
-    if (effect.low) {
-      const outline = [...step(effect.high), ...step(effect.low).reverse()];
-      svg.append(draw("path", { class: "band", d: `${path(outline)} Z` }));
-    }
-    svg.append(draw("path", { class: "line effect-line", d: path(step(effect.values)) }));
-  }
-  const mostRows = Math.max(1, ...(effect.counts ?? []));
-  states.forEach((name, s) => {
-    const height = effect.counts ? (rows * effect.counts[s]) / mostRows : 0;
-    const bar = { x: x(s) + 0.5, y: base - height, width: Math.max(width - 1, 0.5), height };
-    const area = draw("rect", { x: x(s), y: top, width, height: base - top, class: "area" });
-    area.append(draw("title", {}, describeEffect(name, effect, s)));
-    svg.append(draw("rect", { ...bar, class: "rows" }), area);
-  });
-  svg.append(...drawCuts(cuts, x, base));
-  if (apart) svg.append(draw("text", { x: x(bins) + width / 2, y: base + 14, "text-anchor": "middle" }, "?"));
-  return svg;
-}
-
-// Limits of bins under their borders, as many as there is room for.
-function drawCuts(cuts, x, base) {
-  const parts = [];
-  let free = SIDES.left - 8;
-  cuts.forEach((cut, k) => {
-    const text = Number(cut.toPrecision(4)).toString();
-    const half = (text.length * 6.4) / 2;
-    parts.push(draw("path", { class: "axis", d: `M${x(k + 1)},${base} v4` }));
-    const centre = Math.min(x(k + 1), WIDTH - half);
-    if (centre - half < free) return;
-    free = centre + half + 6;
-    parts.push(draw("text", { x: centre, y: base + 15, "text-anchor": "middle" }, text));
-  });
   return parts;
 }
 
-function summarise(variable, effect) {
-  const places = effect.values.map((_, s) => s).sort((a, b) => effect.values[b] - effect.values[a]);
-  const describe = (s) => describeEffect(variable.states[s], effect, s);
-  const [most, least] = [places[0], places.at(-1)].map(describe);
-  return `${label(variable.name)}. Most for: ${most}. Most against: ${least}`;
+// Upper end of the scale: the smallest that no value of the class exceeds.
+export function topOf(effects, order, c) {
+  const largest = Math.max(...order.flatMap((i) => effects[i - 1].values[c]));
+  return TOPS.find((top) => top >= largest) ?? 1;
 }
 
-function ticks(scale) {
-  const step = scale > 4 ? 3 : scale > 2 ? 2 : scale > 1 ? 1 : 0.5;
-  const count = Math.floor(scale / step);
-  return range(-count, count + 1).map((k) => k * step);
+function describeEffect(name, { values, low, high, counts }, s) {
+  const rows = `${counts[s]} row${counts[s] === 1 ? "" : "s"}`;
+  return `${label(name)}: ${percent(values[s])} (${percent(low[s])} to ${percent(high[s])}), ${rows}`;
 }
 
-function tickText(value) {
-  return value < 0 ? `−${-value}` : `${value}`;
+// --- numbers ---
+
+function drawCurve(variable, effect, top, title) {
+  const { states, cuts } = variable;
+  const [low, high, heights] = effect.axis;
+  const { left, right, top: above, bottom, density, missing } = SIDES;
+  const bins = cuts.length + 1;
+  const end = WIDTH - right - (states.length > bins ? missing : 0);
+  const floor = HEIGHT - bottom;
+  const x = (value) => left + ((Math.min(Math.max(value, low), high) - low) / (high - low)) * (end - left);
+  const y = (p) => floor - density - (Math.min(p, top) / top) * (floor - density - above);
+  const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "chart", role: "img" });
+  svg.append(draw("title", {}, `${label(variable.name)}: ${title}`));
+  for (const p of [0, top / 2, top]) {
+    svg.append(
+      draw("path", { class: "grid", d: `M${left},${y(p)} H${WIDTH - right}` }),
+      text(Number((100 * p).toPrecision(3)), left - 5, y(p) + 4, "end"),
+    );
+  }
+  const width = (end - left) / heights.length;
+  heights.forEach((height, k) => {
+    const size = { width: Math.max(width - 0.5, 0.5), height: (density - 4) * height };
+    svg.append(draw("rect", { x: left + k * width, y: floor - size.height, ...size, class: "rows" }));
+  });
+  const spans = states.map((_, s) =>
+    s < bins ? [x(cuts[s - 1] ?? low), x(cuts[s] ?? high)] : [end + 8, WIDTH - right],
+  );
+  const outline = (numbers, from, to) =>
+    spans.slice(from, to).flatMap((span, k) => span.map((px) => [px, y(numbers[from + k])]));
+  for (const [from, to] of [[0, bins], [bins, states.length]]) {
+    if (from === to) continue;
+    const band = [...outline(effect.high, from, to), ...outline(effect.low, from, to).reverse()];
+    svg.append(draw("path", { class: "band", d: `${path(band)} Z` }));
+    svg.append(draw("path", { class: "line curve", d: path(outline(effect.values, from, to)) }));
+  }
+  svg.append(draw("path", { class: "base", d: `M${left},${y(effect.base)} H${WIDTH - right}` }));
+  states.forEach((name, s) => {
+    const [from, to] = spans[s];
+    const area = draw("rect", { x: from, y: above, width: to - from, height: floor - above, class: "area" });
+    area.append(draw("title", {}, describeEffect(name, effect, s)));
+    svg.append(area);
+  });
+  svg.append(draw("path", { class: "axis", d: `M${left},${floor} H${end}` }));
+  for (const value of ticks(low, high)) svg.append(text(tickText(value), x(value), floor + 15, "middle"));
+  if (states.length > bins) svg.append(text("missing", (end + 8 + WIDTH - right) / 2, floor + 15, "middle"));
+  const turned = `translate(11 ${(above + floor - density) / 2}) rotate(-90)`;
+  svg.append(draw("text", { transform: turned, "text-anchor": "middle" }, title.slice(0, 32)));
+  svg.append(text(label(variable.name).slice(0, 44), (left + end) / 2, HEIGHT - 6, "middle"));
+  return svg;
 }
 
-function range(from, to) {
-  return Array.from({ length: to - from }, (_, k) => from + k);
+function text(content, x, y, anchor) {
+  return draw("text", { x, y, "text-anchor": anchor }, String(content));
 }
 
 function path(points) {
   return `M${points.map(([px, py]) => `${px.toFixed(1)},${py.toFixed(1)}`).join(" L")}`;
 }
 
-// --- other states ---
-
-function buildBars({ states }, effect, scale) {
-  const order = effect.counts
-    ? states.map((_, s) => s).sort((a, b) => effect.counts[b] - effect.counts[a] || a - b)
-    : states.map((_, s) => s);
-  const shown = order.slice(0, MOST_BARS).sort((a, b) => effect.values[b] - effect.values[a] || a - b);
-  const list = make("ul", { class: "bars" }, ...shown.map((s) => buildBar(states[s], effect, s, scale)));
-  if (order.length <= MOST_BARS) return list;
-  return make("div", {}, list, make("p", { class: "small" }, `and ${order.length - MOST_BARS} rarer states`));
+// Round values inside an interval, about four.
+export function ticks(low, high) {
+  const width = (high - low) / 4;
+  const power = 10 ** Math.floor(Math.log10(width));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= width * (1 - 1e-9));
+  const first = Math.ceil(low / step - 1e-9);
+  const count = Math.floor(high / step + 1e-9) - first + 1;
+  return Array.from({ length: count }, (_, k) => (first + k) * step);
 }
 
-function buildBar(name, effect, s, scale) {
-  const share = (value) => 0.5 + Math.max(-1, Math.min(1, value / scale)) / 2;
-  const lane = make("span", { class: "lane", "aria-hidden": "true" });
-  const bar = make("i", { class: effect.values[s] < 0 ? "against" : "for" });
-  const [start, end] = [0.5, share(effect.values[s])].sort((a, b) => a - b);
-  bar.style.setProperty("--start", start);
-  bar.style.setProperty("--size", end - start);
-  lane.append(bar);
-  if (effect.low) {
-    const whisker = make("b");
-    whisker.style.setProperty("--start", share(effect.low[s]));
-    whisker.style.setProperty("--size", share(effect.high[s]) - share(effect.low[s]));
-    lane.append(whisker);
-  }
-  const rows = effect.counts ? [make("span", { class: "count" }, `${effect.counts[s]}`)] : [];
+function tickText(value) {
+  const size = Math.abs(value);
+  if (size >= 1e6 || (size > 0 && size < 1e-4)) return value.toExponential(0).replace("-", "−");
+  return String(Number(value.toPrecision(6))).replace("-", "−");
+}
+
+// --- categories ---
+
+function buildBars({ states }, effect, top) {
+  const order = [...states.keys()].sort((a, b) => effect.counts[b] - effect.counts[a] || a - b);
+  const areNumbers = states.every((state) => Number.isFinite(Number(state)));
+  const rank = (a, b) => (areNumbers ? Number(states[a]) - Number(states[b]) : effect.values[b] - effect.values[a]);
+  const shown = order.slice(0, MOST_BARS).sort((a, b) => rank(a, b) || a - b);
+  const list = make("ul", { class: "bars" }, ...shown.map((s) => buildBar(states[s], effect, s, top)));
+  if (order.length <= MOST_BARS) return list;
+  const rest = order.length - MOST_BARS;
+  return make("div", {}, list, make("p", { class: "small" }, `and ${rest} rarer value${rest > 1 ? "s" : ""}`));
+}
+
+function buildBar(name, effect, s, top) {
+  const share = (p) => Math.min(p / top, 1);
+  const [bar, band, base] = [make("i"), make("b"), make("u")];
+  bar.style.setProperty("--p", share(effect.values[s]));
+  band.style.setProperty("--start", share(effect.low[s]));
+  band.style.setProperty("--size", share(effect.high[s]) - share(effect.low[s]));
+  base.style.setProperty("--start", share(effect.base));
+  const lane = make("span", { class: "lane", "aria-hidden": "true" }, bar, band, base);
   const item = make("li", { title: describeEffect(name, effect, s), "data-value": effect.values[s] });
-  const number = make("span", { class: "number" }, signed(effect.values[s]));
-  item.append(makeName(name, { class: "name" }), lane, number, ...rows);
+  const number = make("span", { class: "number" }, percent(effect.values[s]));
+  const rows = make("span", { class: "count" }, `${effect.counts[s]} rows`);
+  item.append(makeName(name, { class: "name" }), number, lane, rows);
   return item;
 }

@@ -1,9 +1,10 @@
-// Why one class rather than another: the log margin as a sum with one term per variable.
+// Why a counted network answers as it does: log P(c, known) as a sum, from log P(c) on, with one term
+// per known feature.
 //
-// The terms are those of the library (marginbn.network.explain): a feature whose parents are known
-// adds log P(x | parents, c) - log P(x | parents, c'). Where a parent is not known it is summed out,
-// given what is known of the variables before: the term is the change of log P(c, known) when the
-// feature becomes known, minus the same for c'. All terms together are the log margin.
+// A feature whose parents are known adds log P(x | parents, c). Where a parent is not known, or where
+// the class is a descendant, the term is the change of log P(c, known) when the feature becomes known
+// after the variables before it. Where the class has no parents, the terms are those of the library
+// (marginbn.network.explain).
 
 import { eliminate, planOrder } from "./elimination.js";
 import { sumTo } from "./factors.js";
@@ -37,12 +38,6 @@ function ancestors(network, variables) {
   return found;
 }
 
-// The most probable class and its nearest rival; ties go to the first.
-export function rivals(values) {
-  const order = [...values.keys()].sort((a, b) => values[b] - values[a] || a - b);
-  return order.slice(0, 2);
-}
-
 // Every variable before its children, ties by index.
 export function topologicalOrder(parents) {
   const placed = new Set();
@@ -57,35 +52,27 @@ export function topologicalOrder(parents) {
   return order;
 }
 
-// The terms of the evidence for one class against another: [{variable, value}], the class first,
-// then the features that are known, the largest first.
-export function explainCase(network, evidence, label, rival) {
+// The terms of the evidence, [{variable, values}] with a value for every class: that of the class
+// itself first, then those of the features that are known.
+export function explainCase(network, evidence) {
   const known = new Map([...evidence].filter(([variable]) => variable !== 0));
   const order = topologicalOrder(network.parents);
-  const terms = order
-    .filter((v) => v === 0 || known.has(v))
-    .map((v) => ({ variable: v, value: termOf(network, known, order, v, label, rival) }));
-  const [own, others] = [terms.filter((t) => t.variable === 0), terms.filter((t) => t.variable !== 0)];
-  others.sort((a, b) => Math.abs(b.value) - Math.abs(a.value) || a.variable - b.variable);
-  return [...own, ...others];
+  return [0, ...known.keys()].map((variable) => ({
+    variable,
+    values: termOf(network, known, order, variable),
+  }));
 }
 
-function termOf(network, known, order, variable, label, rival) {
-  const family = network.parents[variable];
-  if (family.every((p) => p === 0 || known.has(p))) {
-    if (variable !== 0 && !family.includes(0)) return 0;
-    return lookUp(network, variable, known, label) - lookUp(network, variable, known, rival);
-  }
+function termOf(network, known, order, variable) {
+  if (variable === 0) return [...logJoint(network, new Map())];
+  const classes = [...Array(network.arities[0]).keys()];
   const place = order.indexOf(variable);
-  if (place < order.indexOf(0)) return 0;
+  const isBelow = place > order.indexOf(0);
+  if (isBelow && network.parents[variable].every((p) => p === 0 || known.has(p))) {
+    return classes.map((c) => lookUp(network, variable, known, c));
+  }
   const earlier = order.slice(0, place).filter((v) => known.has(v));
-  const before = margin(network, new Map(earlier.map((v) => [v, known.get(v)])), label, rival);
-  if (variable === 0) return before;
-  const now = [...earlier, variable].map((v) => [v, known.get(v)]);
-  return margin(network, new Map(now), label, rival) - before;
-}
-
-function margin(network, evidence, label, rival) {
-  const values = logJoint(network, evidence);
-  return values[label] - values[rival];
+  const joint = (variables) => logJoint(network, new Map(variables.map((v) => [v, known.get(v)])));
+  const [before, after] = [joint(earlier), joint([...earlier, variable])];
+  return classes.map((c) => (after[c] === before[c] ? 0 : after[c] - before[c])); // of infinities too
 }

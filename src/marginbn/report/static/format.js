@@ -16,25 +16,10 @@ export function decimal(probability) {
   return text;
 }
 
-// A probability that may be very small, given as its logarithm.
-export function small(logProbability) {
-  const exponent = Math.floor(logProbability / Math.LN10);
-  if (exponent >= -4) return Math.exp(logProbability).toPrecision(4);
-  const digits = Math.exp(logProbability - exponent * Math.LN10);
-  return `${digits.toFixed(2)}e${exponent}`;
-}
-
-// A number with its sign, and a true minus.
-export function signed(value) {
-  const text = Math.abs(value).toFixed(2);
-  return `${value < 0 && text !== "0.00" ? "\u2212" : "+"}${text}`;
-}
-
-// Odds of a log margin, as in 3.6 : 1 or 1 : 20.
-export function odds(logMargin) {
-  const size = Math.abs(logMargin) / Math.LN10;
-  const ratio = size <= 6 ? Number((10 ** size).toPrecision(3)).toString() : `1e${size.toFixed(0)}`;
-  return logMargin >= 0 ? `${ratio} : 1` : `1 : ${ratio}`;
+// A change of a probability in percentage points, with its sign and a true minus.
+export function points(change) {
+  const text = Math.abs(100 * change).toFixed(1);
+  return `${change < 0 && text !== "0.0" ? "\u2212" : "+"}${text}`;
 }
 
 // A name that can be seen, even where there is nothing to see.

@@ -5,7 +5,7 @@ import { buildEffects } from "./effects.js";
 import { buildExplorer } from "./explore.js";
 import { readNetwork } from "./inference.js";
 import { buildPicture } from "./picture.js";
-import { buildTables } from "./tables.js";
+import { buildThreshold } from "./threshold.js";
 
 const find = (id) => document.getElementById(id);
 
@@ -13,21 +13,20 @@ function start() {
   const values = JSON.parse(find("values").textContent);
   const network = readNetwork(values.network);
   network.model = values.model && readModel(values.model);
-  network.variables.forEach((variable, i) => (variable.cuts = values.cuts[i]));
-  const live = {};
-  const toggle = (variable, state) => live.explorer.toggle(variable, state);
-  const show = buildPicture(find("picture"), find("inspector"), network, values.picture, toggle);
-  const { order, title } = values;
-  const settings = { order, title, sheet: find("case-sheet") };
-  live.explorer = buildExplorer(find("explore"), network, settings, show);
-  if (values.effects) buildEffects(find("effects-list"), network, values.effects, values.order);
-  buildTables(find("tables-list"), network);
-  for (const button of document.querySelectorAll("[data-sample]")) {
-    button.addEventListener("click", () => {
-      live.explorer.setEvidence(values.samples[button.dataset.sample]);
-      find("ask").scrollIntoView({ behavior: "smooth" });
-    });
-  }
+  network.variables.forEach((variable, i) => {
+    Object.assign(variable, { cuts: values.cuts[i], groups: values.groups[i] });
+  });
+  const { order, shown, effects } = values;
+  const showPicture = find("picture")
+    ? buildPicture(find("picture"), find("inspector"), network, values.picture)
+    : () => {};
+  let base = null;
+  buildExplorer(find("explore"), network, { order, shown }, (evidence, posteriors, prior) => {
+    base ??= prior?.[0];
+    showPicture(evidence, posteriors, prior);
+  });
+  if (effects && base) buildEffects(find("effects-list"), network, effects, order, shown, base);
+  if (find("threshold")) buildThreshold(find("threshold"), network.variables[0], values.threshold);
   document.documentElement.dataset.ready = performance.now().toFixed(1);
 }
 
