@@ -569,8 +569,8 @@ def test_the_data_report_is_on_the_page(tmp_path: Path) -> None:
         fitted = NaiveBayesClassifier().fit(X, y)
     page = Page(make_report(fitted, X, y, n_folds=0).html)
     found = inspect_data(X, y)
-    assert found.notes
-    for note in found.notes:
+    assert found.hints
+    for note in found.hints:
         assert f"{note[:1].upper()}{note[1:]}." in page.text
     assert "left out: 60 of 60 values differ" in page.text
     assert "n17" not in page.text

@@ -209,7 +209,9 @@ def show_folds(*, enabled: bool) -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True, disable=not enabled) as progress:
+    console = Console(stderr=True)
+    shown = enabled and console.is_terminal
+    with Progress(console=console, transient=True, disable=not shown) as progress:
         task = progress.add_task("Cross-validation (Ctrl-C leaves it out)", total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 

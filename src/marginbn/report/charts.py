@@ -1,6 +1,6 @@
 """HTML and SVG in which every name is harmless, and the chart of the calibration.
 
-:func:`element` escapes whatever is not :class:`Markup`, and only :func:`element` and the few
+:func:`element` escapes everything that is not :class:`Markup`, and only :func:`element` and the few
 functions next to it make markup. The chart has the width of a phone, so that its text stays
 readable there; its colours come from the style sheet by the classes of the elements.
 """
@@ -93,7 +93,7 @@ def draw_calibration(bins: Sequence[CalibrationBin]) -> Markup:
         parts.append(_line(px, _up(low), px, _up(high), "whisker"))
     parts.append(_path([(_across(b.confidence), _up(b.accuracy)) for b in bins], "measured"))
     for b in bins:
-        text = f"said {percent(b.confidence)}, right {percent(b.accuracy)}, {b.n_rows} rows"
+        text = f"stated {percent(b.confidence)}, right {percent(b.accuracy)}, {b.n_rows} rows"
         at = _pixels({"cx": _across(b.confidence), "cy": _up(b.accuracy)})
         dot = element("title", text)
         parts.append(element("circle", dot, r="4", class_="dot measured", **at))

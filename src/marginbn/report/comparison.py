@@ -83,7 +83,7 @@ SHARED = ("smoothing", "missing", "class_weight")
 class Comparison:
     """Accuracies next to one another, this classifier first, and how they were measured.
 
-    ``where`` says on which rows, in a few words; ``is_test`` whether these are test rows.
+    ``where`` names the rows in a few words; ``is_test`` is true for test rows.
     """
 
     methods: tuple[MethodAccuracy, ...]
@@ -191,7 +191,7 @@ def compare_by_folds(
             on_fold(next(done), n_folds * len(entrants))
 
     for name, make in entrants.items():
-        with warnings.catch_warnings():  # the page says gaps and rows left out
+        with warnings.catch_warnings():  # the page has gaps and rows left out
             warnings.simplefilter("ignore", DataWarning)
             warnings.simplefilter("ignore", OptimalityWarning)
             scores[name] = evaluation.cross_validate(

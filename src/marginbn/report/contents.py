@@ -1,4 +1,4 @@
-"""What a report says, gathered before a line of HTML is written."""
+"""The contents of a report, gathered before a line of HTML is written."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from marginbn.report.effects import Effect, measure_effects
 GIVES_AWAY = "gives the class away"
 """Words of a note on a feature that makes a good score worthless, here and in ``inspect_data``."""
 
+LEFT_OUT = "left out as identifiers"
+"""Words of a note that the card about the model has already."""
+
 _LEAK = 0.02
 """A feature gives the class away if it alone makes at most this part of the errors of the most
 frequent class.
@@ -32,7 +35,7 @@ class Report:
     classifier
         Fitted.
     title, data_name
-        Heading of the page, and what the table is called; None if nobody says so.
+        Heading of the page, and the name of the table, None if unknown.
     effects
         What each value makes of the probabilities; None with one class, or where it is too much.
     judged
@@ -77,13 +80,14 @@ class Report:
         """What makes a good score worthless or needs a look, the most serious first."""
         found = [*self.notes]
         if self.data is not None:
-            found += sorted(self.data.notes, key=lambda note: GIVES_AWAY not in note)
+            notes = [note for note in self.data.notes if not note.startswith(LEFT_OUT)]
+            found += sorted(notes, key=lambda note: GIVES_AWAY not in note)
         elif self.effects is not None:
             found += [note for effect in self.effects if (note := self._leak(effect))]
         return found
 
     def _leak(self, effect: Effect) -> str:
-        """The note on a feature that tells the class by itself; empty if it does not."""
+        """The note on a feature that determines the class; empty if it does not."""
         errors, base = (1 - float(p.max(axis=0).sum()) for p in (effect.joint, self._base))
         if base <= 0 or errors > _LEAK * base:
             return ""
@@ -105,10 +109,10 @@ def gather(
     rows: LabelledTable | None,
     comparison: Comparison | None,
 ) -> Report:
-    """Add effects and quality, and what labelled rows say."""
+    """Add effects and quality, and notes on labelled rows."""
     classifier = report.classifier
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # the page says it
+        warnings.simplefilter("ignore", DataWarning)  # on the page
         return replace(
             report,
             effects=measure_effects(classifier, rows),

@@ -181,10 +181,10 @@ def axis_of_bins(cuts: Sequence[float], weights: FloatArray) -> Axis:
 
 
 def group_states(states: Sequence[str], shares: FloatArray, n_bins: int) -> list[dict[str, object]]:
-    """At most :data:`MOST_GROUPS` lines for a card: names, and the states that each stands for.
+    """At most :data:`MOST_GROUPS` lines for a card: names, and the states of each.
 
     The first ``n_bins`` states are bins of a number, which are grouped in runs of about equal
-    shares. Of categories the most frequent ones stand alone.
+    shares. The most frequent categories have a line of their own.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""What was learned from a table without a class, in words and as one small HTML page; and the one
-door to the words about any model.
+"""What was learned from a table without a class, in words and as one small HTML page; and
+:func:`describe` and :func:`summarise` for any model.
 """
 
 from __future__ import annotations

@@ -65,6 +65,8 @@ def origin(report: Report) -> list[Child]:
     parts: list[Child] = [join("class ", charts.name(report.network.names[0]))]
     if report.data_name is not None:
         parts.append(join("data ", charts.name(report.data_name)))
+    elif about.data_sha256 is not None:
+        parts.append(f"data sha256 {about.data_sha256[:8]}")
     parts.append(f"{counted(n_rows, 'row')}, {columns}")
     if about.created is not None:
         day = datetime.fromisoformat(about.created)
@@ -178,7 +180,7 @@ def _write_model(report: Report) -> Markup:
         rows += "left out because of missing values"
     pairs: list[tuple[str, Child]] = [
         ("Kind", join("A Bayesian network: ", *describe_arcs(report))),
-        ("Structure", verdict(classifier)),
+        ("Structure", _structure(report)),
         ("Probabilities", _probabilities(report)),
         ("Rows", f"{rows[:1].upper()}{rows[1:]}."),
     ]
@@ -186,6 +188,16 @@ def _write_model(report: Report) -> Markup:
     if left_out:
         pairs.append(("Not used", join(*_listed([charts.name(n) for n in left_out]), ".")))
     return charts.definitions(pairs, class_="facts")
+
+
+def _structure(report: Report) -> str:
+    """What is proved, and what a margin is."""
+    sentence = verdict(report.classifier)
+    if "margin" in sentence:
+        sentence += " The margin is the lead of the right class over the others in the rows."
+    if report.classifier.evidence_.source == "file":
+        sentence += " The model file says so; with its certificate (--certificate) it is checked."
+    return sentence
 
 
 def describe_arcs(report: Report) -> list[Child]:
@@ -231,7 +243,7 @@ def _write_deciding(report: Report) -> list[Markup]:
     """The features that move the probability most, and which way."""
     features = report.order[:DECIDING]
     if not features or report.effects is None:
-        text = "There is nothing to tell apart." if not features else "Too large to compute."
+        text = "There is nothing to distinguish." if not features else "Too large to compute."
         return [element("p", text)]
     items = [
         element("li", element("b", charts.name(report.network.names[i])), *_ways(report, i))
@@ -280,7 +292,7 @@ def groups_of(report: Report, i: int) -> list[dict[str, object]]:
 def telling(
     effect: Effect, names: list[str], groups: list[list[int]]
 ) -> list[tuple[str, int, float]]:
-    """Two groups of values that tell most: name, class, and the probability of the class.
+    """The two most informative groups of values: name, class, and the probability of the class.
 
     A group counts by how far it moves the probability, times the square root of its share.
     """

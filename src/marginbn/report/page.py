@@ -310,7 +310,7 @@ def _cuts(classifier: BaseBNClassifier) -> list[list[float] | None]:
 
 
 def to_script_json(value: object) -> str:
-    r"""JSON that may stand between script tags.
+    r"""JSON that is safe between script tags.
 
     Examples
     --------

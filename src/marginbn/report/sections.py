@@ -24,8 +24,8 @@ def write_case() -> Markup:
     return join(
         element(
             "p",
-            "Type or choose what you know of a case. The probabilities follow at once; whatever "
-            "you leave out is averaged over. The thin mark on a bar is the probability with "
+            "Type or choose what you know of a case. The probabilities follow at once; what you "
+            "leave out is averaged over. The thin mark on a bar is the probability with "
             "nothing known.",
         ),
         element(
@@ -66,7 +66,7 @@ def write_network(report: Report) -> Markup:
 
 
 def write_details(report: Report) -> Markup:
-    """Data and settings: whatever is needed to learn the same model again. All of it is folded."""
+    """Data and settings: all that is needed to learn the same model again, folded."""
     classifier = report.classifier
     learned: list[tuple[str, Child]] = [
         (label, charts.name(text)) for label, text in facts(classifier)

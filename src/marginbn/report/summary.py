@@ -1,6 +1,6 @@
 """What a fit found, in words for people and in plain values for programs.
 
-First the fit as a whole, then its network: who depends on whom, and the conditional tables.
+First the fit as a whole, then its network: parents, and conditional tables.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LABEL_WIDTH = 12
 class AccuracyLine:
     """Accuracy on some rows, such as ``"training"`` or ``"held out"``.
 
-    ``is_sample`` says whether the rows are new to the classifier, so that an interval makes sense.
+    ``is_sample`` is true for rows that are new to the classifier, so that an interval makes sense.
     """
 
     name: str
@@ -78,7 +78,7 @@ def summarise(
 ) -> dict[str, Any]:
     """All that is known about a fitted classifier as JSON values.
 
-    Infinite numbers become None, and what a search says where there was none. ``gap`` is a
+    Infinite numbers are None, as are the values of a search where there was none. ``gap`` is a
     fraction, ``structure`` maps each variable's name to the names of its parents.
     """
     result, network = classifier.result_, classifier.network_
@@ -151,7 +151,7 @@ def is_proved(classifier: BaseBNClassifier) -> bool:
 
 
 def evidence_record(classifier: BaseBNClassifier) -> dict[str, Any]:
-    """For programs: who says so, and what the certificate that was checked proves."""
+    """For programs: source of the claim, and what the checked certificate proves."""
     evidence = classifier.evidence_
     record: dict[str, Any] = {
         "source": evidence.source,
@@ -180,9 +180,9 @@ def verdict(classifier: BaseBNClassifier) -> str:
 
 
 def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()) -> str:
-    """The other half: how well it classifies held-out rows, which no proof tells.
+    """The other half: how well it classifies held-out rows, which no proof covers.
 
-    Of rows measured here, else of what the model file says, else that nothing is known.
+    Of rows measured here, else by the model file, else that nothing was measured.
     """
     if len(classifier.classes_) == 1:
         return ""
@@ -313,15 +313,13 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
         del params["gammas"]
         if classifier.scoring != "accuracy":
             params["validation_score"] = params.pop("validation_accuracy")
-    if not isinstance(params.get("scoring", ""), str):
-        params["scoring"] = "a scorer of one's own"
     return params
 
 
 def facts(
     classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()
 ) -> list[tuple[str, str]]:
-    """What stands between verdict and structure: label and text of each line."""
+    """The lines between verdict and structure: label and text of each."""
     network = classifier.network_
     lines = [] if classifier.result_ is None else [("score", score_name(classifier))]
     if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
@@ -374,8 +372,7 @@ def _choice_text(classifier: classifiers.MaxMarginBNClassifierCV) -> str:
     chosen = f"{classifier.max_parents_} parents at most, gamma {classifier.gamma_:.4g}"
     if classifier.scoring == "accuracy":
         return f"{chosen} (validation {percent(classifier.best_score_)})"
-    by = classifier.scoring if isinstance(classifier.scoring, str) else "a scorer of one's own"
-    return f"{chosen} (validation {classifier.best_score_:.4g} by {by})"
+    return f"{chosen} (validation {classifier.best_score_:.4g} by {classifier.scoring})"
 
 
 def _provenance_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:

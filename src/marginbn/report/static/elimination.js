@@ -74,7 +74,7 @@ export function eliminate(factors, order, arities) {
   return { steps, remaining, logTotal: multiply(remaining, arities).values[0] };
 }
 
-// What the steps say in the end: by variable, the belief of its step.
+// By variable, the belief of its step.
 //
 // A message goes to the first later step that has a variable of its scope. Read backwards, the
 // belief of a step is its product times (belief of the receiver, summed to the message's scope)
@@ -87,8 +87,8 @@ export function believe(steps, arities) {
     if (message.scope.length > 0) {
       const receiver = Math.min(...message.scope.map((v) => position.get(v)));
       const known = beliefs.get(steps[receiver].variable);
-      const told = divide(sumTo(message.scope, known, arities), message);
-      belief = multiply([product, told], arities);
+      const update = divide(sumTo(message.scope, known, arities), message);
+      belief = multiply([product, update], arities);
     }
     beliefs.set(variable, belief);
   }

@@ -10,7 +10,7 @@ import { eliminate, planOrder } from "./elimination.js";
 import { sumTo } from "./factors.js";
 import { conditionAll, lookUp } from "./inference.js";
 
-// log P(c, evidence) of every class; what the evidence says of the class itself is ignored.
+// log P(c, evidence) of every class; evidence on the class itself is ignored.
 export function logJoint(network, evidence) {
   const known = new Map([...evidence].filter(([variable]) => variable !== 0));
   const needed = ancestors(network, [0, ...known.keys()]);
@@ -25,7 +25,7 @@ export function logJoint(network, evidence) {
   return values;
 }
 
-// Variables and all their ancestors: nothing else has a say in their probability.
+// Variables and all their ancestors: nothing else changes their probability.
 function ancestors(network, variables) {
   const found = new Set();
   const waiting = [...variables];

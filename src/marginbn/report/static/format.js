@@ -31,7 +31,7 @@ const NUMBER = String.raw`[-+]?(?:[\d.]+(?:e[-+]?\d+)?|inf)`;
 const HALF_LINE = new RegExp(`^(?:<=|>) ${NUMBER}$`);
 const INTERVAL = new RegExp(`^\\(${NUMBER}, ${NUMBER}\\]$`);
 
-// What stands between a variable and its state: colour = red, age > 40, age in (20, 40].
+// What is written between a variable and its state: colour = red, age > 40, age in (20, 40].
 export function relation(state) {
   const first = state.split(" or ")[0];
   if (HALF_LINE.test(first)) return " ";

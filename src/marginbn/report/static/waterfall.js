@@ -21,7 +21,7 @@ const CERTAINTY = [
 ];
 
 // Steps to the probability of class c: [{variable, start, end}], that to the base rate first, with
-// no start; the last one has no variable if it stands for several.
+// no start; the last one has no variable if it sums up several.
 export function stepsTo(network, evidence, typed, c) {
   const { base, terms } = termsOf(network, evidence, typed);
   const rival = byProbability(softmax(total(base, terms))).find((other) => other !== c);
