@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_iris
 
 from javascript import run_javascript
 from marginbn import (
@@ -23,6 +24,7 @@ from marginbn import (
     save_model,
     verify_certificate,
 )
+from marginbn.classifiers.progress import hearing_phases
 from marginbn.exceptions import FormatError
 from marginbn.report.page import model_values
 
@@ -293,3 +295,18 @@ def test_weights_count_as_copies_in_the_trained_tables():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clf.predict(X)
+
+
+def test_phases_after_the_search_are_told() -> None:
+    """Choosing and training tell what they do, to whom listens; verbose writes it on stderr."""
+    X, y = load_iris(return_X_y=True)
+    heard: list[str] = []
+    with hearing_phases(heard.append):
+        BNClassifier().fit(X, y)
+    structures = [f"learning the structure without held-out rows, {k} of 5" for k in range(1, 6)]
+    assert heard[:5] == structures
+    assert heard[5] == "choosing the smoothing on held-out rows, try 1"
+    assert heard[-1] == "training the tables on all rows"
+    before = len(heard)
+    BNClassifier().fit(X, y)
+    assert len(heard) == before  # nobody listens any more

@@ -114,7 +114,7 @@ def test_a_single_class_is_nothing_to_separate() -> None:
 
 def test_the_summary_is_json_and_agrees_with_the_attributes(margin: BaseBNClassifier) -> None:
     """Numbers keep all digits, infinities become null, names are those of the table."""
-    lines = [AccuracyLine("training", 0.95, 150, False), AccuracyLine("held out", 0.9, 100)]
+    lines = [AccuracyLine("held out", 0.9, 100)]
     summary = json.loads(json.dumps(summarise(margin, lines), allow_nan=False))
     assert summary["objective"] == margin.objective_
     assert summary["bound"] == margin.bound_
@@ -131,7 +131,6 @@ def test_the_summary_is_json_and_agrees_with_the_attributes(margin: BaseBNClassi
         "half_width": pytest.approx(0.0588),
         "n_rows": 100,
     }
-    assert summary["accuracy"]["training"]["half_width"] is None
     open_ended = summarise(stopped(margin, Status.INTERRUPTED, math.inf))
     assert (open_ended["bound"], open_ended["gap"]) == (None, None)
 
@@ -207,10 +206,9 @@ def test_tables_show_every_probability(width: int) -> None:
 
 
 def test_accuracy_is_measured_against_the_labels() -> None:
-    """Two of three right, with an interval unless the rows are the training rows."""
+    """Two of three right, with an interval."""
     line = AccuracyLine.measure("held out", ["a", "b", "b"], ["a", "b", "a"])
     assert line.text() == "66.67 % +- 45.90 (3 rows)"
-    assert replace(line, is_sample=False).text() == "66.67 % (3 rows)"
 
 
 def test_numbers_read_well() -> None:
@@ -245,8 +243,7 @@ def test_the_second_half_of_the_verdict(margin: MaxMarginBNClassifier) -> None:
     bad = AccuracyLine.measure("held out", ["b"] * 10, labels)
     text = " ".join(describe(margin, [bad]).splitlines()[1:3])
     assert "30.00 % +- 30.32 (no better than the majority class a: 70.00 %)." in text
-    training = AccuracyLine.measure("training", labels, labels, is_sample=False)
-    assert quality_verdict(margin, [training]).endswith("was not measured on held-out rows.")
+    assert quality_verdict(margin).endswith("was not measured on held-out rows.")
     measured = copy(margin)
     measured.provenance_ = Provenance(held_out={"accuracy": 0.75, "n_rows": 40})
     assert quality_verdict(measured) == "Accuracy on 40 held-out rows: 75.00 %, by its file."

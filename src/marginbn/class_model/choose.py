@@ -33,6 +33,9 @@ from marginbn.problem.structure import Structure
 LearnStructure = Callable[[EncodedData], Structure]
 """Learns a structure from rows of bins, class first."""
 
+Tell = Callable[[str], None]
+"""Hears what is being done."""
+
 GRID = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 START, START_FAMILY = Precisions(line=1.0, effect=3.0, family=math.inf), 10.0
 SWEEPS = 3
@@ -90,8 +93,9 @@ class _Fold:
 class _Validation:
     """Validated log loss of precisions; each is tried once."""
 
-    def __init__(self, folds: Sequence[_Fold], is_late: IsLate) -> None:
+    def __init__(self, folds: Sequence[_Fold], is_late: IsLate, tell: Tell) -> None:
         self.folds = folds
+        self._tell = tell
         self.losses: dict[Precisions, float] = {}
         self.log_posteriors: dict[Precisions, FloatArray] = {}
         self.is_complete = True
@@ -104,6 +108,7 @@ class _Validation:
             if self.losses and self._is_late():
                 self.is_complete = False
                 return math.inf
+            self._tell(f"choosing the smoothing on held-out rows, try {len(self.losses) + 1}")
             results = [fold.validate(precisions, self._is_late) for fold in self.folds]
             self.losses[precisions] = sum(loss for loss, _ in results) / self._weight
             self.log_posteriors[precisions] = np.concatenate([answer for _, answer in results])
@@ -149,23 +154,25 @@ def choose_precisions(
     missing: MissingPolicy = "auto",
     seed: int = 0,
     is_late: IsLate = lambda: False,
+    tell: Tell = lambda text: None,
 ) -> Choice:
     """Choose precisions for training rows.
 
     ``classes`` are all labels, sorted; ``learn_structure`` is called with the rows of each fold;
-    ``seed`` is that of the folds, and of the rows drawn from many.
+    ``seed`` is that of the folds, and of the rows drawn from many; ``tell`` hears what is done.
     """
     drawn, splits = split_rows(rows.labels, seed)
     rows = rows if len(drawn) == rows.n_rows else rows.take(drawn)
     folds = []
-    for train, test in splits:
+    for fold, (train, test) in enumerate(splits, start=1):
+        tell(f"learning the structure without held-out rows, {fold} of {len(splits)}")
         cells, data = learn_cells(rows.take(train), classes, missing)
         design = Design(cells, family_pairs(learn_structure(cells.count(data))))
         held_out = rows.take(test)
         codes = cells.coding.encode(held_out.features)
         labels = np.searchsorted(classes, held_out.labels)
         folds.append(_Fold(Trainer(design, data), held_out, codes, labels))
-    validation = _Validation(folds, is_late)
+    validation = _Validation(folds, is_late, tell)
     groups = {group for fold in folds for group in fold.trainer.design.groups.tolist()}
     effects = [group for group in (EFFECT, LINE) if group in groups]
     alone = chosen = validation.descend(START, effects)

@@ -3,6 +3,8 @@
 A search is told by its objective, bound and gap whenever one of them improves; its bar shows how
 much of the time limit is used. Work in steps, such as the folds of a validation, is told step by
 step with the time that is left if all steps take as long.
+
+What follows the search of a fit tells its phases, to whom listens (:func:`hearing_phases`).
 """
 
 from __future__ import annotations
@@ -10,11 +12,33 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from marginbn.network.wording import number, percent, seconds
 from marginbn.notebook import ProgressBar, in_notebook
 from marginbn.solvers.result import SolveResult, TracePoint
 from marginbn.solvers.run import ConsoleListener
+
+_LISTENER: ContextVar[Callable[[str], object] | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def hearing_phases(listener: Callable[[str], object]) -> Iterator[None]:
+    """Call the listener with every phase that begins."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def tell_phase(text: str) -> None:
+    """A phase begins, or goes on."""
+    listener = _LISTENER.get()
+    if listener is not None:
+        listener(text)
 
 
 class SearchProgress:

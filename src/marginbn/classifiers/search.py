@@ -16,7 +16,7 @@ from typing import Any, ClassVar, get_args
 from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier, Fitted
 from marginbn.classifiers.budget import half_used, time_for_search
-from marginbn.classifiers.progress import SearchProgress
+from marginbn.classifiers.progress import SearchProgress, hearing_phases
 from marginbn.classifiers.trained import ParameterKind, encode_cells
 from marginbn.classifiers.validation import seed_of
 from marginbn.data.encode import EncodedTraining, IsLate
@@ -183,6 +183,12 @@ class SearchingBNClassifier(BaseBNClassifier):
             n_jobs=self.n_jobs,
         )
         return self._count_found(rows, training, found)
+
+    def _train(self, *given: Any) -> Any:
+        if not self.search_settings().verbose:
+            return super()._train(*given)
+        with hearing_phases(lambda phase: sys.stderr.write(f"{phase}\n")):
+            return super()._train(*given)
 
     def _learn_again(self, data: EncodedData) -> Structure:
         if self._compares_classes and data.n_classes == 1:

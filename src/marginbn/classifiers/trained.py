@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.classifiers.progress import tell_phase
 from marginbn.data.encode import EncodedTraining
 from marginbn.data.preparation import Preparation
 from marginbn.data.training import TrainingRows
@@ -116,6 +117,7 @@ def train_tables(
             missing=rows.settings.missing,
             seed=seed,
             is_late=late,
+            tell=tell_phase,
         )
     except KeyboardInterrupt:
         warn_user(
@@ -125,6 +127,7 @@ def train_tables(
         )
         return train_class_model(training.cells, structure, training.rows, START), None
     late = _after(rows, time_limit, TRAINING)
+    tell_phase("training the tables on all rows")
     model = train_class_model(training.cells, structure, training.rows, choice.precisions, late)
     if not choice.is_complete or late():
         warn_user(

@@ -152,16 +152,13 @@ def learn_and_measure(
     double = make_double(classifier)
     with showing_progress(classifier, quiet):
         classifier.fit_prepared(prepared)
-    accuracies = [measure_seen(classifier, rows)]
     if holdout is None and source.test is not None:
         test_rows = labelled_rows(source.test, source.target)
         line, quality = measure(classifier, test_rows)
-        return Outcome(classifier, [*accuracies, line], quality, report)
+        return Outcome(classifier, [line], quality, report)
     if holdout is None and classifier.held_out_ is not None:
-        return measure_validation(Outcome(classifier, accuracies, None, report), rows)
-    return measure_double(
-        Outcome(classifier, accuracies, None, report), double, rows, holdout, quiet
-    )
+        return measure_validation(Outcome(classifier, [], None, report), rows)
+    return measure_double(Outcome(classifier, [], None, report), double, rows, holdout, quiet)
 
 
 def measure_validation(outcome: Outcome, rows: LabelledTable) -> Outcome:
@@ -181,8 +178,7 @@ def measure_validation(outcome: Outcome, rows: LabelledTable) -> Outcome:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # given already, by the fit
         logistic = logistic_accuracy(rows, classifier.table_settings())
-    lines = [*outcome.accuracies, line]
-    return Outcome(classifier, lines, quality, outcome.data, logistic=logistic)
+    return Outcome(classifier, [line], quality, outcome.data, logistic=logistic)
 
 
 def measure_double(
@@ -219,8 +215,7 @@ def measure_double(
     if double.status_ == "interrupted":
         return outcome
     line, quality = measure(double, held_out)
-    lines = [*outcome.accuracies, line]
-    return Outcome(outcome.classifier, lines, quality, outcome.data, train.n_rows)
+    return Outcome(outcome.classifier, [line], quality, outcome.data, train.n_rows)
 
 
 def print_trained(outcome: Outcome, saved: Path | None) -> None:
@@ -292,9 +287,10 @@ def make_double(classifier: BaseBNClassifier) -> BaseBNClassifier:
 @contextmanager
 def showing_progress(classifier: BaseBNClassifier, quiet: bool) -> Iterator[None]:
     """Fit with a progress line; Ctrl-C ends the search, not the program."""
+    from marginbn.classifiers.progress import hearing_phases
     from marginbn.classifiers.search import SearchingBNClassifier
 
-    with ProgressLine(enabled=not quiet) as progress:
+    with ProgressLine(enabled=not quiet) as progress, hearing_phases(progress.tell):
         if not isinstance(classifier, SearchingBNClassifier):
             yield
             return
@@ -304,17 +300,6 @@ def showing_progress(classifier: BaseBNClassifier, quiet: bool) -> Iterator[None
             yield
         finally:
             classifier.set_params(search=asked)
-
-
-def measure_seen(classifier: BaseBNClassifier, rows: LabelledTable) -> AccuracyLine:
-    """Accuracy on the rows learned from."""
-    from marginbn.report.summary import AccuracyLine
-
-    with warnings.catch_warnings():
-        # rows left out for a missing value may hold categories that no other row has
-        warnings.simplefilter("ignore", DataWarning)
-        predicted = classifier.predict(rows.features)
-    return AccuracyLine.measure("training", predicted, rows.labels, is_sample=False)
 
 
 def measure(classifier: BaseBNClassifier, rows: LabelledTable) -> tuple[AccuracyLine, Quality]:

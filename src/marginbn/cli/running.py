@@ -133,6 +133,7 @@ class ProgressLine:
         self._enabled = enabled
         self._on_terminal = sys.stderr.isatty()
         self._point: TracePoint | None = None
+        self._phase = "preparing"
         self._start = time.perf_counter()
         self._next_line = 1.0
         self._stop = threading.Event()
@@ -141,6 +142,10 @@ class ProgressLine:
     def __call__(self, point: TracePoint) -> None:
         """Remember the latest numbers; the thread shows them."""
         self._point = point
+
+    def tell(self, phase: str) -> None:
+        """What is done before or after a search."""
+        self._point, self._phase = None, phase
 
     def __enter__(self) -> ProgressLine:
         self._start = time.perf_counter()
@@ -173,7 +178,7 @@ class ProgressLine:
     def text(self, elapsed: float, *, hint: bool = False) -> str:
         """The line, at most 79 characters for scores of usual size."""
         if self._point is None:
-            return f"{elapsed:6.1f} s  preparing"
+            return f"{elapsed:6.1f} s  {self._phase}"
         line = (
             f"{elapsed:6.1f} s  objective {number(self._point.objective)}  "
             f"bound {number(self._point.bound)}  gap {percent(self._point.gap)}"
@@ -189,7 +194,6 @@ def _write(text: str) -> None:
 
 DONE = 0
 ERROR = 1
-USAGE = 2  # given by typer
 OPEN_GAP = 3
 BROKEN_PIPE = 141  # 128 + SIGPIPE: the reader had enough, as with "| head"
 

@@ -41,26 +41,27 @@ _LABEL_WIDTH = 12
 
 @dataclass(frozen=True)
 class AccuracyLine:
+<<<<<<< HEAD
     """Accuracy on some rows, such as ``"training"`` or ``"held out"``.
 
     ``is_sample`` is true for rows that are new to the classifier, so that an interval makes sense.
     """
+=======
+    """Accuracy on rows that are new to the classifier, such as ``"held out"``."""
+>>>>>>> f37ad13 (Tell the phases after the search, and one accuracy only)
 
     name: str
     value: float
     n_rows: int
-    is_sample: bool = True
     most_frequent: tuple[str, float] | None = None  # the commonest class of the rows, its share
 
     @classmethod
-    def measure(
-        cls, name: str, predicted: Any, labels: Any, *, is_sample: bool = True
-    ) -> AccuracyLine:
+    def measure(cls, name: str, predicted: Any, labels: Any) -> AccuracyLine:
         """Compare predictions with the true labels."""
         labelled, counts = np.unique(np.asarray(labels).astype(str), return_counts=True)
         value, commonest = accuracy(predicted, labels), int(counts.argmax())
         frequent = str(labelled[commonest]), float(counts[commonest] / len(labels))
-        return cls(name, value, len(labels), is_sample, frequent)
+        return cls(name, value, len(labels), frequent)
 
     @property
     def half_width(self) -> float:
@@ -69,8 +70,8 @@ class AccuracyLine:
 
     def text(self) -> str:
         """As in ``96.67 % +- 6.42 (30 rows)``."""
-        interval = f" +- {100 * self.half_width:.2f}" if self.is_sample else ""
-        return f"{percent(self.value)}{interval} ({counted(self.n_rows, 'row')})"
+        interval = f"+- {100 * self.half_width:.2f}"
+        return f"{percent(self.value)} {interval} ({counted(self.n_rows, 'row')})"
 
 
 def summarise(
@@ -110,7 +111,7 @@ def summarise(
         "accuracy": {
             line.name: {
                 "value": line.value,
-                "half_width": line.half_width if line.is_sample else None,
+                "half_width": line.half_width,
                 "n_rows": line.n_rows,
             }
             for line in accuracies
@@ -186,9 +187,8 @@ def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyL
     """
     if len(classifier.classes_) == 1:
         return ""
-    for line in accuracies:
-        if line.is_sample:
-            return _measured(line)
+    if accuracies:
+        return _measured(accuracies[0])
     about = (classifier.provenance_ or Provenance()).held_out or {}
     value, n_rows = about.get("accuracy"), about.get("n_rows")
     if value is None or n_rows is None:
@@ -214,9 +214,9 @@ def describe_quality(
     logistic: float | None,
 ) -> str:
     """One sentence: accuracy next to simpler methods, log loss and AUC."""
-    line = next((line for line in accuracies if line.is_sample), None)
-    if line is None or quality is None:
+    if not accuracies or quality is None:
         return quality_verdict(classifier, accuracies)
+    line = accuracies[0]
     share = 0.0 if line.most_frequent is None else line.most_frequent[1]
     others = [f"majority class {100 * share:.1f} %"]
     if logistic is not None:

@@ -44,9 +44,6 @@ def test_equal_to_the_dense_coefficients(margin: str, n_classes: int, max_parent
     everyone = np.arange(problem.n_samples)
     assert np.array_equal(tables.some_columns(inst, made, everyone), dense.instance.columns)
     assert np.allclose(coded.magnitude, dense.magnitude, rtol=1e-12)
-    u = np.random.default_rng(0).uniform(0, 1, problem.n_rows)
-    gradient = tables.coded_gradient(inst, made, u)
-    assert np.allclose(gradient, dense.instance.columns @ u, rtol=1e-12, atol=1e-12)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         selection = [rng.choice(problem.candidates.group(i)) for i in range(5)]
@@ -93,9 +90,6 @@ def test_counts_in_small_blocks_are_the_same(monkeypatch: pytest.MonkeyPatch) ->
     assert whole is not None
     assert parts.coded is not None
     assert np.array_equal(whole.tables, parts.coded.tables)
-    u = np.ones(problem.n_rows)
-    gradient = tables.coded_gradient(parts.instance, parts.coded, u)
-    assert np.allclose(gradient, encode(problem).instance.columns @ u)
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2])

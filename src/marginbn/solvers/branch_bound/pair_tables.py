@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from marginbn.problem.margins import MarginRows, counts_over
 from marginbn.problem.scores import log_likelihood
@@ -262,37 +261,6 @@ def _likelihood(margins: MarginRows, k: int, by_state: FloatArray) -> float:
 
 
 # ---------------------------------------------------------------------- passes
-
-
-def coded_gradient(inst: Instance, made: Coded, u: FloatArray, poll: Poll = _never) -> FloatArray:
-    """``A^T u`` for dual weights of all rows: one weighted counting pass."""
-    n_samples = inst.weights.size
-    rivals = count_rows(inst) // max(n_samples, 1)
-    values = u if rivals == 1 else class_vectors(made.codes[-1], u.reshape(n_samples, rivals))
-    sets = made.families.sets
-    gradient = np.zeros(inst.linear.size)
-    for lo, hi in _blocks(made.families):
-        counts = _count(made.codes, sets[lo:hi], values, inst.n_classes, made.threads, poll)
-        inside = (made.families.set_of >= lo) & (made.families.set_of < hi)
-        for v in np.flatnonzero(inside):
-            number = made.families.set_of[v]
-            begin = int(sets[number, 3] - sets[lo, 3])
-            cells = int(sets[number, 4]) * inst.n_classes
-            start = int(made.keys[v, 3])
-            own = made.tables[start : start + cells]
-            gradient[v] = float(own @ counts[begin : begin + cells])
-    return gradient
-
-
-def class_vectors(classes: npt.NDArray[np.uint16], u: FloatArray) -> FloatArray:
-    """V (M, n_classes) of dual weights (M, rivals), see ``kernels/coded.py``."""
-    n_samples, rivals = u.shape
-    vectors = np.zeros((n_samples, rivals + 1))
-    samples, own = np.arange(n_samples), classes.astype(np.int64)
-    for r in range(rivals):
-        vectors[samples, r + (r >= own)] = -u[:, r]
-    vectors[samples, own] = u.sum(axis=1)
-    return vectors
 
 
 def some_columns(inst: Instance, made: Coded, samples: IntArray, poll: Poll = _never) -> FloatArray:
