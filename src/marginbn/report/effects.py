@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,13 @@ MOST_GROUPS = 8
 """States that a card shows; more bins of a number are shown in runs of neighbours."""
 
 _Z = 1.96
+
+
+class Group(TypedDict):
+    """A line of a card: its name, and the states that it sums up."""
+
+    name: str
+    states: list[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +188,7 @@ def axis_of_bins(cuts: Sequence[float], weights: FloatArray) -> Axis:
     return Axis(float(edges[0]), float(edges[-1]), heights / max(heights.max(), 1e-300))
 
 
-def group_states(states: Sequence[str], shares: FloatArray, n_bins: int) -> list[dict[str, object]]:
+def group_states(states: Sequence[str], shares: FloatArray, n_bins: int) -> list[Group]:
     """At most :data:`MOST_GROUPS` lines for a card: names, and the states of each.
 
     The first ``n_bins`` states are bins of a number, which are grouped in runs of about equal
@@ -197,7 +205,7 @@ def group_states(states: Sequence[str], shares: FloatArray, n_bins: int) -> list
     if n_bins == 0:
         order = np.argsort(-shares, kind="stable").tolist()
         first, others = sorted(order[: MOST_GROUPS - 1]), sorted(order[MOST_GROUPS - 1 :])
-        lines: list[dict[str, object]] = [{"name": states[s], "states": [s]} for s in first]
+        lines: list[Group] = [{"name": states[s], "states": [s]} for s in first]
         return [*lines, {"name": f"{len(others)} others", "states": others}]
     n_runs = MOST_GROUPS - (n_states - n_bins)
     middle = np.cumsum(shares[:n_bins]) - shares[:n_bins] / 2
@@ -212,9 +220,9 @@ def effect_values(effects: Sequence[Effect]) -> list[dict[str, object]]:
     return [
         {
             "points": e.points,
-            "values": _rounded(e.values, 6),
-            "low": _rounded(e.band[0], 4),
-            "high": _rounded(e.band[1], 4),
+            "values": np.round(e.values, 6).tolist(),
+            "low": np.round(e.band[0], 4).tolist(),
+            "high": np.round(e.band[1], 4).tolist(),
             "counts": np.round(e.counts.sum(axis=0)).astype(int).tolist(),
             "axis": None
             if e.axis is None
@@ -222,8 +230,3 @@ def effect_values(effects: Sequence[Effect]) -> list[dict[str, object]]:
         }
         for e in effects
     ]
-
-
-def _rounded(numbers: FloatArray, digits: int) -> list[list[float]]:
-    rounded: list[list[float]] = np.round(numbers, digits).tolist()
-    return rounded

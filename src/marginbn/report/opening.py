@@ -18,13 +18,17 @@ from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
 from marginbn.report.comparison import Judged
 from marginbn.report.contents import GIVES_AWAY, Report
-from marginbn.report.effects import Effect, group_states
+from marginbn.report.effects import Effect, Group, group_states
 from marginbn.report.summary import verdict
 
 DECIDING = 3
 _SHOWN_WARNINGS = 4
 _WELL_CALIBRATED, _FAIRLY_CALIBRATED = 0.03, 0.08
 
+_HOW_TO_MEASURE = (
+    "Give labelled rows and a number of folds (n_folds=5; --data TABLE --folds 5), or test rows "
+    "(X_test, y_test; --test TABLE)."
+)
 _RARELY_FOUND = 0.6
 """A class of which less is found is named."""
 
@@ -100,7 +104,7 @@ def quality_card(report: Report) -> tuple[str, str, list[Child]]:
         return "plain", "•", ["There is only one class: every answer is the same."]
     judged = report.judged
     if judged is None:
-        return "open", "?", ["Not measured on held-out rows.", _how_to_measure(report)]
+        return "open", "?", ["Not measured on held-out rows.", _HOW_TO_MEASURE]
     half = judged.half_width
     low, high = max(0.0, judged.accuracy - half), min(1.0, judged.accuracy + half)
     sentence = join(
@@ -114,13 +118,6 @@ def quality_card(report: Report) -> tuple[str, str, list[Child]]:
     if judged.quality is not None:
         lines += _missed(judged.quality)
     return kind, sign, [*lines, *_calibration(judged)]
-
-
-def _how_to_measure(report: Report) -> str:
-    return (
-        "Give the report labelled rows and a number of folds (n_folds=5; --data TABLE --folds 5), "
-        "or test rows (X_test, y_test; --test TABLE)."
-    )
 
 
 def _compare(judged: Judged) -> tuple[str, str, list[str]]:
@@ -265,38 +262,28 @@ def _ways(report: Report, i: int) -> list[Markup]:
     assert report.effects is not None
     effect, classes = report.effects[i - 1], report.network.variables[0].states
     found = []
-    for label, c, share in telling(effect, *_grouping(report, i)):
+    for label, c, share in telling(effect, groups_of(report, i)):
         of = [] if len(classes) == 2 else [" for ", charts.name(classes[c])]
         text = join(charts.name(label), ": ", element("b", percent(share, 1)), *of)
         found.append(element("span", text, class_="way"))
     return found
 
 
-def _grouping(report: Report, i: int) -> tuple[list[str], list[list[int]]]:
-    groups = groups_of(report, i)
-    return [str(g["name"]) for g in groups], [g["states"] for g in groups]  # type: ignore[misc]
-
-
-def groups_of(report: Report, i: int) -> list[dict[str, object]]:
-    """The lines of a variable's card."""
-    states = report.network.variables[i].states
+def groups_of(report: Report, i: int) -> list[Group]:
+    """The lines of a feature's card."""
+    states, coding = report.network.variables[i].states, report.classifier.coding_.columns[i - 1]
     shares = np.ones(len(states))
-    if i and report.effects is not None:
+    if report.effects is not None:
         shares = report.effects[i - 1].joint.sum(axis=0)
-    n_bins = 0
-    if i and report.classifier.coding_.columns[i - 1].kind == "numeric":
-        n_bins = len(report.classifier.coding_.columns[i - 1].cuts) + 1
-    return group_states(states, shares, n_bins)
+    return group_states(states, shares, len(coding.cuts) + 1 if coding.kind == "numeric" else 0)
 
 
-def telling(
-    effect: Effect, names: list[str], groups: list[list[int]]
-) -> list[tuple[str, int, float]]:
+def telling(effect: Effect, groups: list[Group]) -> list[tuple[str, int, float]]:
     """The two most informative groups of values: name, class, and the probability of the class.
 
     A group counts by how far it moves the probability, times the square root of its share.
     """
-    joint = np.stack([effect.joint[:, group].sum(axis=1) for group in groups], axis=1)
+    joint = np.stack([effect.joint[:, group["states"]].sum(axis=1) for group in groups], axis=1)
     weight, base = joint.sum(axis=0), effect.joint.sum(axis=1)
     given = joint / np.maximum(weight, 1e-300)
     moved = (given - base[:, np.newaxis]) * np.sqrt(weight)
@@ -307,7 +294,7 @@ def telling(
         best.sort(key=lambda pair: -float(moved[pair]))
         chosen = [(g, c) for c, g in best[:2]]
     unique = dict.fromkeys(chosen)
-    return [(names[g], c, float(given[c, g])) for g, c in unique]
+    return [(groups[g]["name"], c, float(given[c, g])) for g, c in unique]
 
 
 def percent(fraction: float, digits: int | None = None) -> str:

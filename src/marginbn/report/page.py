@@ -249,9 +249,10 @@ def render(report: contents.Report) -> str:
         "network": ("Arcs between columns", sections.write_network(report)),
         "details": ("Details", sections.write_details(report)),
     }
+    links = [element("a", title, href=f"#{key}") for key, (title, _) in parts.items()]
     body = join(
         write_header(report),
-        sections.write_navigation([(key, title) for key, (title, _) in parts.items()]),
+        element("nav", *links, aria_label="Sections"),
         element("main", *(_section(key, *part) for key, part in parts.items())),
         element("footer", element("p", "Written by marginbn. This file needs no network.")),
     )
@@ -274,7 +275,7 @@ def _document(report: contents.Report, body: Markup) -> str:
             "order": report.order,
             "shown": report.shown_class,
             "cuts": _cuts(report.classifier),
-            "groups": [groups_of(report, i) for i in range(report.network.n_variables)],
+            "groups": [[], *(groups_of(report, i) for i in range(1, report.network.n_variables))],
             "picture": picture_values(report.network),
             "effects": None if report.effects is None else effect_values(report.effects),
             "threshold": None if quality is None else threshold_values(quality),

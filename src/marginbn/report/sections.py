@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from marginbn.data.inspection import DataReport
 from marginbn.network.wording import counted
 from marginbn.report import charts
@@ -11,12 +9,6 @@ from marginbn.report.charts import Child, Markup, element, join
 from marginbn.report.contents import Report
 from marginbn.report.opening import describe_arcs
 from marginbn.report.summary import facts, settings
-
-
-def write_navigation(sections: Sequence[tuple[str, str]]) -> Markup:
-    """Links to the sections."""
-    links = [element("a", title, href=f"#{key}") for key, title in sections]
-    return element("nav", *links, aria_label="Sections")
 
 
 def write_case() -> Markup:

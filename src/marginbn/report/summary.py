@@ -41,14 +41,7 @@ _LABEL_WIDTH = 12
 
 @dataclass(frozen=True)
 class AccuracyLine:
-<<<<<<< HEAD
-    """Accuracy on some rows, such as ``"training"`` or ``"held out"``.
-
-    ``is_sample`` is true for rows that are new to the classifier, so that an interval makes sense.
-    """
-=======
     """Accuracy on rows that are new to the classifier, such as ``"held out"``."""
->>>>>>> f37ad13 (Tell the phases after the search, and one accuracy only)
 
     name: str
     value: float
