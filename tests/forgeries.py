@@ -34,6 +34,7 @@ import records
 from brute_force import brute_force
 from certificates import certified, rebuild, sealed
 from marginbn.exceptions import MarginBNError
+from marginbn.files import MisfitError
 from marginbn.problem.candidates import CandidateSets, ClassArcs, enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
@@ -55,7 +56,7 @@ from marginbn.proof.certificate import (
     Score,
 )
 from marginbn.proof.checker import verify_certificate
-from marginbn.proof.format import MAGIC, encode_certificate, part_type
+from marginbn.proof.format import MAGIC, decode_certificate, encode_certificate, part_type
 from marginbn.proof.theorem import Statement
 from problems import random_table
 from records import Record
@@ -844,10 +845,8 @@ class Wanted:
     @classmethod
     def of(cls, c: Certificate) -> Wanted:
         """What an honest certificate is about: data, score and candidates, and no structure."""
-        header = json.loads(unfolded(c)[0])
-        del header["candidates"]["dropped"]
-        wanted = {name: header[name] for name in ("fingerprint", "score", "candidates")}
-        return cls(replace(Statement.of(c), structure=None), json.dumps(wanted))
+        statement = replace(Statement.of(c), structure=None)
+        return cls(statement, json.dumps(statement.write()))
 
 
 Checker = Callable[[Any, Wanted | None], bool]
@@ -857,15 +856,20 @@ def first_checker(source: Path | Certificate, wanted: Wanted | None = None) -> b
     """Whether the checker of the package accepts."""
     expect = () if wanted is None else wanted.statement
     try:
-        return bool(verify_certificate(source, expect=expect, max_memory=10**9))
-    except MarginBNError:
-        return False
+        if isinstance(source, Certificate):
+            source = decode_certificate(encode_certificate(source))
+        return bool(verify_certificate(source, expect=expect))
+    except (MarginBNError, MisfitError, RuntimeWarning, ValueError, TypeError, OverflowError):
+        return False  # no file could hold it
 
 
 def second_checker(path: Path, wanted: Wanted | None = None) -> bool:
     """Whether the standalone one does."""
     with contextlib.redirect_stdout(io.StringIO()):
-        return exact.main([str(path), *([] if wanted is None else [wanted.header])]) == 0
+        return (
+            exact.main([str(path), *([] if wanted is None else ["--statement", wanted.header])])
+            == 0
+        )
 
 
 CHECKERS: dict[str, Checker] = {"checker": first_checker, "exact": second_checker}

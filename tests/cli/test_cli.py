@@ -259,7 +259,7 @@ def test_the_test_part_of_a_data_set_is_used() -> None:
     [
         ("max-margin", ["--p", "0.8", *EXACT]),
         ("max-margin-cv", ["--p", "0.7", *EXACT]),
-        ("generative", ["--gap", "0"]),
+        ("generative", []),
         ("tan", []),
         ("naive-bayes", ["--class-weight", "balanced"]),
     ],
@@ -291,7 +291,7 @@ def test_options_reach_the_classifier(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     result = run(
         "fit", "iris", "-o", path, "--method", "max-margin", "--p", 0.8, "--max-parents", 1,
-        "--time-limit", 0, "--gap", 0.01, "--jobs", 2, "--missing", "state",
+        "--time-limit", 0, "--jobs", 2, "--missing", "state",
         "--require", "class->petal width (cm)", "--forbid", "class -> sepal width (cm)",
         "--drop", "sepal length (cm)", "--kind", "petal length (cm)=numeric",
         "--class-weight", "setosa=2",
@@ -310,21 +310,15 @@ def test_options_reach_the_classifier(tmp_path: Path) -> None:
         "class_weight": {"setosa": 2.0},
     }
     assert {key: params[key] for key in expected} == expected
-    assert classifier.gap_ <= 0.01
     assert "sepal length (cm)" not in classifier.feature_names_in_
     parents = classifier.structure_.parents
     assert 0 in parents[classifier.network_.variable_index("petal width (cm)")]
     assert 0 not in parents[classifier.network_.variable_index("sepal width (cm)")]
 
 
-def test_a_requested_gap_is_what_was_asked_for() -> None:
-    """Exit code 0, but no proof; a limit that comes first is exit code 3."""
+def test_a_limit_is_exit_code_3() -> None:
+    """The search ended before its proof."""
     command = ["fit", "wine", "--method", "max-margin", "--json", "--holdout", 0]
-    result = run(*command, "--gap", 0.9)
-    summary = json.loads(result.stdout)
-    assert (result.exit_code, summary["status"] in ("optimal", "gap_limit")) == (0, True)
-    assert summary["gap"] <= 0.9
-    assert summary["proved"] == (summary["status"] == "optimal")
     assert run(*command, "--time-limit", 1e-9).exit_code == 3
 
 
@@ -391,9 +385,8 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--time-limit", "-5"], "--time-limit must be"),
         (["fit", "iris", "--method", "tan", "--p", "0.9"], "--p: has no meaning with --method tan"),
         (["fit", "iris", "--method", "generative", "--p", "0.9"], "--p: has no meaning"),
-        (["fit", "iris", "--method", "tan", "--gap", "1"], "--gap: has no meaning"),
-        (["fit", "iris", "--method", "naive-bayes", "--certificate", "c"], "--certificate: has no"),
         (["fit", "iris", "--method", "tan", "--checkpoint", "c"], "--checkpoint: has no meaning"),
+        (["fit", "iris", "--method", "naive-bayes", "--certificate", "c"], "--certificate: has no"),
         (["fit", "iris", "--solver", "highs"], "No such option: --solver"),
         (["fit", "iris", "--holdout", "1"], "below 1"),
         (["fit", "iris", "--require", "class"], "parent->child"),
@@ -641,7 +634,7 @@ def test_formulate_writes_the_problem(method: str, tmp_path: Path) -> None:
     highs.silent()
     highs.readModel(str(path))
     highs.run()
-    options = ["--gap", 1e-6, "--max-parents", 1, "--method", method]
+    options = ["--max-parents", 1, "--method", method]
     fit = json.loads(run("fit", "corral", "--holdout", 0, "--json", *options).stdout)
     assert highs.getInfo().objective_function_value == pytest.approx(fit["objective"], rel=1e-6)
 

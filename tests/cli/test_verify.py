@@ -16,9 +16,11 @@ from marginbn.cli import app, verify
 from marginbn.cli.data import encode_rows, load_rows
 from marginbn.cli.options import TableOptions
 from marginbn.data.preparation import TableSettings
+from marginbn.exceptions import CertificateWarning
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
-from marginbn.problem.encoded import EncodedData
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import margin_problem
+from marginbn.proof import exact
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import PROOF_TOLERANCE
 
@@ -50,27 +52,25 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
+def fit(table: Path, name: str, *more: object, method: str = "max-margin") -> tuple[Path, Path]:
+    """Model and certificate of a fit to all rows."""
+    proof, model = table.with_name(f"{name}.cert"), table.with_name(f"{name}.json")
+    usual = ["-t", "y", "--holdout", 0, "-q"]
+    files = ["--certificate", proof, "-o", model]
+    code, text = run("fit", "--method", method, table, *usual, *files, *more)
+    assert code == 0, text
+    return proof, model
+
+
+def check(proof: Path, model: Path, table: Path, *more: object) -> tuple[int, str]:
+    """Verify a certificate with everything there is."""
+    return run("verify", proof, "--model", model, "--data", table, *more)
+
+
 @pytest.fixture
-def proof(table: Path, tmp_path: Path) -> Path:
-    """An honest certificate about all rows."""
-    path = tmp_path / "proof.cert"
-    assert (
-        run(
-            "fit",
-            "--method",
-            "max-margin",
-            table,
-            "-t",
-            "y",
-            "--holdout",
-            0,
-            "--certificate",
-            path,
-            "-q",
-        )[0]
-        == 0
-    )
-    return path
+def proof(table: Path) -> Path:
+    """An honest certificate about all rows; model.json is beside it."""
+    return fit(table, "model")[0]
 
 
 # ------------------------------------------------------------------------------- said aloud
@@ -81,10 +81,10 @@ def test_the_tolerance_is_the_solvers() -> None:
     assert verify.PROOF_TOLERANCE == PROOF_TOLERANCE
 
 
-def test_the_statement_is_printed(table: Path, proof: Path) -> None:
+def test_the_statement_is_printed(table: Path, proof: Path, model: Path) -> None:
     """Score, gamma and p, smoothing, classes, features, rows, rule, arcs, tolerance."""
-    code, text = run("verify", proof, "--data", table)
-    assert code == 0
+    code, text = check(proof, model, table)
+    assert code == 0, text
     for part in (
         "VERIFIED, gap",
         "soft margin, gamma = 2.1972245773362196 (p = 0.9), smoothing 1.0",
@@ -94,15 +94,15 @@ def test_the_statement_is_printed(table: Path, proof: Path) -> None:
         "all sets of at most 2 parents, for features none or with the class among them",
         "required no arcs forbidden no arcs",
         "a gap of at most 1e-06 counts as optimal: this structure is",
-        "Checked against what you gave: --data.",
+        "Checked against what you gave: --data, --model.",
     ):
         assert part in text
     assert "what the certificate says of itself" in run("verify", proof)[1]
 
 
-def test_the_statement_is_in_the_json(table: Path, proof: Path) -> None:
+def test_the_statement_is_in_the_json(table: Path, proof: Path, model: Path) -> None:
     """The same for programs, and the structure in full."""
-    record = run_json("verify", proof, "--data", table)
+    record = run_json("verify", proof, "--data", table, "--model", model)
     assert record["verified"]
     assert record["optimal"]
     said = record["statement"]
@@ -117,33 +117,19 @@ def test_the_statement_is_in_the_json(table: Path, proof: Path) -> None:
     assert run_json("verify", proof)["statement"]["left_out"] is None
 
 
-def test_the_family_that_was_asked_for(proof: Path) -> None:
-    """A proof for the paper's family is none for the one in which all features have the class."""
-    assert run("verify", proof, "--class-arcs", "free")[0] == 0
-    code, text = run("verify", proof, "--class-arcs", "all")
-    assert code == 1
-    assert "class arcs is 'free', not 'all'" in text
+def test_a_table_needs_a_model(table: Path, proof: Path) -> None:
+    """Its coding says which states the values are."""
+    code, text = run("verify", proof, "--data", table)
+    assert code == 2
+    assert "needs --model" in text
 
 
-def test_the_proof_is_about_all_rows(table: Path, tmp_path: Path) -> None:
+def test_the_proof_is_about_all_rows(table: Path) -> None:
     """The model is learned from all rows, held-out ones included; other rows are refuted."""
-    path = tmp_path / "h.cert"
-    run(
-        "fit",
-        "--method",
-        "max-margin",
-        table,
-        "-t",
-        "y",
-        "--holdout",
-        0.5,
-        "--certificate",
-        path,
-        "-q",
-    )
-    assert f"all the 100 rows of {table}" in run("verify", path, "--data", table)[1]
+    proof, model = fit(table, "h", "--holdout", 0.5)
+    assert f"all the 100 rows of {table}" in check(proof, model, table)[1]
     table.write_text("\n".join(table.read_text().splitlines()[:81]))
-    code, text = run("verify", path, "--data", table)
+    code, text = check(proof, model, table)
     assert (code, text.split()[0]) == (1, "REFUTED")
 
 
@@ -152,54 +138,40 @@ def first_line(*arguments: object) -> str:
     return CliRunner().invoke(app, [str(a) for a in arguments]).output.splitlines()[0]
 
 
-def test_what_nobody_asked_for_is_told_first(table: Path, tmp_path: Path) -> None:
-    """Another class, fewer columns, other settings; what is said is no reservation."""
-    path = tmp_path / "c.cert"
-    said = ["--p", 0.6, "--forbid", "a->b", "--drop", "y"]
-    assert (
-        run("fit", "--method", "max-margin", table, "-t", "c", "--certificate", path, "-q", *said)[
-            0
-        ]
-        == 0
-    )
-    told = [
-        "gamma is 0.4054651081081642, not 2.1972245773362196",
-        "forbidden arcs: a -> b not asked for",
-        "the class is the column 'c'",
-        "1 column of the table left out: y",
-    ]
-    code, text = run("verify", path, "--data", table)
-    assert code == 0
-    assert "%, with 4 reservations You did not ask for this" in text
-    assert f"it is not all of {table} with what `marginbn fit` has by default: - gamma" in text
-    assert text.index(told[-1]) < text.index("The structure in the certificate")
+SAYS_ALL: dict[str, Any] = {
+    "score": "multiclass", "p": 0.9, "smoothing": 1, "max_parents": 2, "class_restricted": True,
+    "class_arcs": "free", "required": [], "forbidden": [],
+}  # fmt: skip
+
+
+def test_what_was_not_asked_for_is_told_first(table: Path) -> None:
+    """Settings that no statement mentions, and columns left out; what is said is no reservation."""
+    proof, model = fit(table, "c", "--p", 0.6, "--forbid", "a->b", "--drop", "c")
+    whole = ["verify", proof, "--data", table, "--model", model, "--strict"]
+    code, text = run(*whole)
+    assert code == 4
+    assert "%, with 2 reservations Refused by --strict: the statement does not say: score" in text
+    told = "1 column of the table left out: c"
+    assert text.index(told) < text.index("The structure in the certificate")
     assert "The reservations are about what you did not give" in text
-    assert run_json("verify", path, "--data", table)["reservations"] == told
-    assert run_json("verify", path)["reservations"] == told[:2]
-    whole = ["verify", path, "--data", table, "-t", "c", *said]
-    assert run_json(*whole)["reservations"] == []
-    assert "reservation" not in run(*whole)[1]
+    [unsaid, left_out] = run_json(*whole)["reservations"]
+    assert left_out == told
+    assert ": score, gamma, smoothing, max_parents, class_restricted, class_arcs, req" in unsaid
+    assert run_json(*whole[:-1])["reservations"] == [told]
+    said = SAYS_ALL | {"p": 0.6, "forbidden": [["a", "b"]], "left_out": ["c"]}
+    assert run_json(*whole, "--statement", json.dumps(said))["strict"]
+    assert "reservation" not in run(*whole, "--statement", json.dumps(said))[1]
 
 
-def test_rows_that_miss_values_are_told(table: Path, tmp_path: Path) -> None:
+def test_rows_that_miss_values_are_told(table: Path) -> None:
     """They are no part of the proof."""
     table.write_text(table.read_text() + ",1,1,y\n")
-    path = tmp_path / "c.cert"
-    run(
-        "fit",
-        "--method",
-        "max-margin",
-        table,
-        "-t",
-        "y",
-        "--holdout",
-        0,
-        "--certificate",
-        path,
-        "-q",
-    )
+    proof, model = fit(table, "c")
     told = ["1 of the 101 rows are not part of it: values are missing in them"]
-    assert run_json("verify", path, "--data", table)["reservations"] == told
+    usual = ["verify", proof, "--data", table, "--model", model]
+    assert run_json(*usual)["reservations"] == told
+    assert run_json(*usual, "--statement", '{"rows_left_out": 1}')["reservations"] == []
+    assert "1 row left out, not 2" in run(*usual, "--statement", '{"rows_left_out": 2}')[1]
 
 
 @pytest.mark.parametrize(
@@ -212,33 +184,21 @@ def test_rows_that_miss_values_are_told(table: Path, tmp_path: Path) -> None:
     ],
     ids=lambda made: " ".join(map(str, made)) or "as usual",
 )
-def test_the_table_is_made_as_fit_made_it(made: list[object], table: Path, tmp_path: Path) -> None:
-    """Without a word as fit does by default; with other words another table is refuted."""
+@pytest.mark.parametrize("method", ["max-margin", "bn"])
+def test_the_table_is_made_as_fit_made_it(made: list[object], method: str, table: Path) -> None:
+    """Missing values, rare values and weights as the model has them; another row is refuted."""
     lines = table.read_text().splitlines()
     table.write_text("\n".join([lines[0], *("?" + line[1:] for line in lines[1:41]), *lines[41:]]))
     for rare in ("rare", "rarer"):
         table.write_text(table.read_text().replace("1,1,y", f"{rare},1,y", 2))
-    path = tmp_path / "c.cert"
-    run(
-        "fit",
-        "--method",
-        "max-margin",
-        table,
-        "-t",
-        "y",
-        "--holdout",
-        0,
-        "--certificate",
-        path,
-        "-q",
-        *made,
-    )
-    code, text = run("verify", path, "--data", table, *made)
-    assert code == 0
+    proof, model = fit(table, "c", *made, method=method)
+    code, text = check(proof, model, table)
+    assert code == 0, text
     assert "VERIFIED, gap" in text
-    code, text = run("verify", path, "--data", table)
-    assert code == (1 if made else 0)
-    assert ("REFUTED" if made else "VERIFIED, gap") in text
+    table.write_text(table.read_text() + "\n1,0,1,y")
+    code, text = check(proof, model, table)
+    assert code == 1
+    assert "REFUTED" in text
 
 
 def generative(table: Path, **settings: Any) -> GenerativeBNClassifier:
@@ -249,15 +209,14 @@ def generative(table: Path, **settings: Any) -> GenerativeBNClassifier:
     return classifier
 
 
-def test_the_plain_problem_has_no_reservations(table: Path, proof: Path) -> None:
-    """Nor has one that a model speaks for; another score is one reservation, not many."""
-    assert first_line("verify", proof, "--data", table).endswith("%")
+def test_a_model_speaks_for_its_settings(table: Path, proof: Path) -> None:
+    """Without --strict; a statement of a part is asked for the rest."""
     assert first_line("verify", proof).endswith("%")
     model, other = table.with_name("m"), table.with_name("c")
     save_model(generative(table, max_parents=1, certificate=other), model)
-    told = ["score is 'bdeu', not 'multiclass'", "max parents is 1, not 2"]
-    assert run_json("verify", other)["reservations"] == told
-    assert run_json("verify", other, "--score", "bdeu")["reservations"] == told[1:]
+    said = '{"score": "bdeu", "equivalent_sample_size": 1, "max_parents": 1}'
+    [told] = run_json("verify", other, "--statement", said)["reservations"]
+    assert told.endswith("say: class_restricted, class_arcs, required, forbidden")
     assert run_json("verify", other, "--model", model)["reservations"] == []
 
 
@@ -276,48 +235,38 @@ def one_structure() -> CandidateSets:
 
 
 EVERY_ARC = [(i, j) for i in range(4) for j in range(4) if i != j]
-FORGERIES: dict[str, tuple[Callable[[], CandidateSets], float, tuple[str, ...], str]] = {
+FORGERIES: dict[str, tuple[Callable[[], CandidateSets], float, str]] = {
     "one listed structure": (
         one_structure,
         GAMMA,
-        (),
-        "A CUSTOM LIST: 4 of 19 possible sets of at most 2 parents",
+        "A CUSTOM LIST: 4 sets of at most 0 parents",
     ),
-    "another gamma": (lambda: enumerate_candidates(4, 2), 0.01, (), "gamma = 0.01 (p = 0.5025)"),
+    "another gamma": (lambda: enumerate_candidates(4, 2), 0.01, "gamma = 0.01 (p = 0.5025)"),
     "every arc forbidden": (
         lambda: enumerate_candidates(4, 2, forbidden=EVERY_ARC),
         GAMMA,
-        (),
         "12 arcs: y -> a, y -> b, y -> c, a -> y, a -> b, a -> c, b -> y, b -> a and 4 more",
     ),
-    "no parents": (lambda: enumerate_candidates(4, 0), GAMMA, (), "at most 0 parents"),
-    "columns left out": (
-        lambda: enumerate_candidates(2, 2),
-        GAMMA,
-        ("b", "c"),
-        "LEFT OUT 2 columns: b, c",
-    ),
+    "no parents": (lambda: enumerate_candidates(4, 0), GAMMA, "at most 0 parents"),
 }
 
 
 @pytest.mark.parametrize("kind", FORGERIES)
 def test_a_proof_of_something_else(kind: str, table: Path, tmp_path: Path) -> None:
-    """Alone it is a proof, which says of what; with --strict it is refuted, with the difference."""
-    candidates, gamma, drop, said = FORGERIES[kind]
-    problem = margin_problem(encoded(table, *drop), candidates(), gamma=gamma)
+    """Alone it is a proof, which says of what; with --strict it is refused, with the difference."""
+    candidates, gamma, said = FORGERIES[kind]
     path = tmp_path / "forged.cert"
-    solve_structure(problem, certificate=path)
-    code, text = run("verify", path, "--data", table)
+    solve_structure(margin_problem(encoded(table), candidates(), gamma=gamma), certificate=path)
+    code, text = run("verify", path)
     assert code == 0
     assert said in text
-    assert "reservation" in first_line("verify", path, "--data", table)
-    code, text = run("verify", path, "--data", table, "--strict")
-    assert code == 1
+    whole = ["verify", path, "--strict", "--statement", json.dumps(SAYS_ALL)]
+    code, text = run(*whole)
+    assert code == 4
     assert text.startswith("REFUTED")
-    record = run_json("verify", path, "--data", table, "--strict")
-    assert not record["verified"]
-    assert not record["optimal"]
-    assert "another statement" in record["reason"] or "left out" in record["reason"]
+    assert not run_json(*whole)["strict"]
+    model = fit(table, "model")[1]
+    assert check(path, model, table)[1].startswith("REFUTED")
 
 
 def test_features_declared_constant_are_named(table: Path, tmp_path: Path) -> None:
@@ -325,107 +274,140 @@ def test_features_declared_constant_are_named(table: Path, tmp_path: Path) -> No
     candidates = enumerate_candidates(4, 2, constant=[1, 2, 3])
     path = tmp_path / "forged.cert"
     solve_structure(margin_problem(encoded(table), candidates, gamma=GAMMA), certificate=path)
-    _, text = run("verify", path, "--data", table)
-    assert "A CUSTOM LIST" in text
-    assert run("verify", path, "--data", table, "--strict")[0] == 1
+    assert "A CUSTOM LIST" in run("verify", path)[1]
+    assert "custom list" in run_json("verify", path)["reservations"][0]
+    assert run("verify", path, "--strict", "--statement", json.dumps(SAYS_ALL))[0] == 4
+
+
+def test_a_gap_is_refused_by_strict(table: Path, tmp_path: Path) -> None:
+    """Stopped after one node it is verified with its gap, but not strictly."""
+    path = tmp_path / "stopped.cert"
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 2, (60, 9)).astype(np.int32)
+    variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(9))
+    problem = margin_problem(EncodedData(rows, np.ones(60), variables), enumerate_candidates(9, 2))
+    with pytest.warns(CertificateWarning):
+        solve_structure(problem, certificate=path, node_limit=1)
+    assert run("verify", path)[0] == 0
+    said = json.dumps({key: value for key, value in SAYS_ALL.items() if key != "p"} | {"gamma": 1})
+    code, text = run("verify", path, "--strict", "--statement", said)
+    assert code == 4
+    assert "Refused by --strict: the gap is" in text
 
 
 # ----------------------------------------------------------------------------- from outside
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    ("said", "reason"),
     [
-        (["--p", "0.8"], "gamma is 2.1972245773362196, not 1.3862943611198908"),
-        (["--gamma", "3"], "gamma is 2.1972245773362196, not 3.0"),
-        (["--margin", "binary"], "score is 'multiclass', not 'binary'"),
-        (["--score", "bic"], "score is 'multiclass', not 'mdl'"),
-        (["--smoothing", "0.5"], "smoothing is 1.0, not 0.5"),
-        (["--max-parents", "3"], "max parents is 2, not 3"),
-        (["--unrestricted"], "class restriction"),
-        (["--require", "y->a"], "required arcs: y -> a missing"),
-        (["--forbid", "a->b"], "forbidden arcs: a -> b missing"),
-        (["--gap", "0"], "the proven gap is"),
+        ({"p": 0.8}, "gamma is 2.1972245773362196, not 1.3862943611198908"),
+        ({"gamma": 3}, "gamma is 2.1972245773362196, not 3.0"),
+        ({"score": "binary"}, "score is 'multiclass', not 'binary'"),
+        ({"score": "mdl"}, "score is 'multiclass', not 'mdl'"),
+        ({"smoothing": 0.5}, "smoothing is 1.0, not 0.5"),
+        ({"max_parents": 3}, "max parents is 2, not 3"),
+        ({"class_restricted": False}, "class restriction"),
+        ({"class_arcs": "all"}, "class arcs is 'free', not 'all'"),
+        ({"required": [["y", "a"]]}, "required arcs: y -> a missing"),
+        ({"forbidden": [["a", "b"]]}, "forbidden arcs: a -> b missing"),
+        ({"gap": 0}, "the proven gap is"),
+        ({"data": "0" * 64}, "fingerprint of the data"),
     ],
 )
-def test_another_statement_is_refuted(options: list[str], reason: str, proof: Path) -> None:
-    """With the difference."""
-    code, text = run("verify", proof, *options)
+def test_another_statement_is_refuted(said: dict[str, Any], reason: str, proof: Path) -> None:
+    """By both checkers, with the difference."""
+    code, text = run("verify", proof, "--statement", json.dumps(said))
     assert code == 1
     assert text.startswith("REFUTED the certificate proves another statement")
     assert reason in text
+    assert exact.main([str(proof), "--statement", json.dumps(said)]) == 1
 
 
-def test_the_right_statement_is_verified(proof: Path, table: Path) -> None:
-    """All of it, in the words of fit."""
-    said = ["--p", 0.9, "--margin", "multiclass", "--smoothing", 1, "--max-parents", 2]
-    said += ["--class-arcs", "free"]
-    code, text = run("verify", proof, *said, "--gap", 1e-6, "--strict", "--data", table)
-    assert code == 0
-    assert "--data, --margin, --p, --smoothing, --max-parents, --class-arcs, --gap" in text
-    assert "class arcs" in run("verify", proof, "--strict")[1]  # those of the default are all
+@pytest.mark.parametrize(
+    "text",
+    ['{"gama": 2}', '{"gamma": "2"}', "{", "no such file", '{"p": 2.0}', '{"p": 0.9, "gamma": 2}'],
+)
+def test_a_statement_that_cannot_be_read(text: str, proof: Path) -> None:
+    """Wrong options; nothing is taken for a statement that asks for nothing."""
+    assert run("verify", proof, "--statement", text)[0] == 2
+    assert exact.main([str(proof), "--statement", text]) == 2
 
 
-def test_arcs_and_columns_of_a_fit(table: Path, tmp_path: Path) -> None:
-    """What was required, forbidden and left out is asked for by the same options."""
-    path = tmp_path / "c.cert"
-    said = ["--require", "y->a", "--forbid", "a->b", "--drop", "c"]
-    fit = [
-        "fit",
-        "--method",
-        "max-margin",
-        table,
-        "-t",
-        "y",
-        "--holdout",
-        0,
-        "--certificate",
-        path,
-        "-q",
-        *said,
-    ]
-    assert run(*fit)[0] == 0
-    check = ["verify", path, "--data", table, "--strict", "--class-arcs", "free"]
-    assert run(*check, *said)[0] == 0
-    code, text = run(*check)
-    assert code == 1
-    for part in ("required arcs: y -> a not asked for", "forbidden arcs", "['c'] of the table"):
-        assert part in text
-    assert "are not left out" in run(*check, *said, "--drop", "b")[1]
+def test_fit_writes_its_statement(table: Path) -> None:
+    """Both checkers take it: the fit satisfies it strictly, that of another table does not."""
+    said = table.with_name("statement.json")
+    proof, model = fit(table, "one", "--statement", said, "--drop", "c")
+    whole = ["--statement", said, "--strict"]
+    code, text = check(proof, model, table, *whole)
+    assert code == 0, text
+    arguments = [str(a) for a in ("--model", model, "--data", table, *whole)]
+    assert exact.main([str(proof), *arguments]) == 0
+    record = json.loads(said.read_text())
+    assert (record["left_out"], record["rows_left_out"], record["gap"]) == (["c"], 0, 1e-6)
+    assert [own["name"] for own in record["coding"]] == ["a", "b"]
+    other, its = fit(table, "two", "--drop", "c", "--drop", "b")
+    assert check(other, its, table, *whole)[0] == 4
+    arguments = [str(a) for a in ("--model", its, "--data", table, *whole)]
+    assert exact.main([str(other), *arguments]) in (1, 4)
+
+
+def test_a_coding_that_was_asked_for(table: Path) -> None:
+    """It must make the states of the certificate and be that of the model."""
+    said = table.with_name("statement.json")
+    proof, model = fit(table, "one", "--statement", said)
+    record = json.loads(said.read_text())
+    record["coding"][0]["categories"].reverse()
+    for more in ([], ["--model", model]):
+        code, text = run("verify", proof, "--statement", json.dumps(record), *more)
+        assert code == 1
+        assert "the coding of 'a' does not make the states" in text
 
 
 def test_a_score_has_no_gamma(table: Path, tmp_path: Path) -> None:
     """Decomposable scores: by name, with BDeu's own number; gamma is no part of them."""
     path = tmp_path / "c.cert"
     generative(table, certificate=path)
-    code, text = run("verify", path, "--score", "bdeu", "--strict")
+    code, text = run("verify", path, "--statement", '{"score": "bdeu"}')
     assert code == 0
     assert "BDEU, equivalent sample size 1.0" in text
-    assert "gamma is no part of the statement" in run("verify", path, "--gamma", 2)[1]
-    code, text = run("verify", path, "--score", "bdeu", "--margin", "binary")
-    assert code == 2
+    text = run("verify", path, "--statement", '{"gamma": 2}')[1]
+    assert "gamma is no part of the statement" in text
+
+
+def test_a_network_without_a_class_speaks_of_variables(table: Path, tmp_path: Path) -> None:
+    """Never of classes and margins."""
+    proof, model = tmp_path / "n.cert", tmp_path / "n.json"
+    assert run("learn", table, "-q", "--certificate", proof, "-o", model)[0] == 0
+    statement = {"score": "mdl", "max_parents": 3, "required": [], "forbidden": []}
+    statement |= {"class_restricted": False, "class_arcs": "free"}
+    code, text = check(proof, model, table, "--strict", "--statement", json.dumps(statement))
+    assert code == 0, text
+    assert "variables 4: a, b, c, y" in text
+    assert "all sets of parents" in text
+    said = text.replace(str(table), "").replace("marginbn", "")
+    assert "class" not in said
+    assert "margin" not in said
+    assert "class" not in run_json("verify", proof)["statement"]["candidates"]
+    table.write_text(table.read_text() + "1,0,1,y\n")
+    assert check(proof, model, table)[0] == 1
 
 
 # ------------------------------------------------------------------------------- models
 
 
 @pytest.fixture
-def model(table: Path, tmp_path: Path) -> Path:
-    """A saved classifier with its proof, model.json and proof.cert."""
-    path = tmp_path / "model.json"
-    files = ["-o", path, "--certificate", tmp_path / "proof.cert"]
-    assert (
-        run("fit", "--method", "max-margin", table, "-t", "y", "--holdout", 0, "-q", *files)[0] == 0
-    )
-    return path
+def model(proof: Path) -> Path:
+    """The classifier of the certificate."""
+    return proof.with_suffix(".json")
 
 
 def test_verify_compares_a_model(model: Path, table: Path, tmp_path: Path) -> None:
     """The certificate of this model is verified, that of another one refuted."""
-    assert run("verify", tmp_path / "proof.cert", "--model", model)[0] == 0
-    other, rows = tmp_path / "other.cert", tmp_path / "fewer.csv"
+    assert run("verify", tmp_path / "model.cert", "--model", model)[0] == 0
+    rows = tmp_path / "fewer.csv"
     rows.write_text("\n".join(table.read_text().splitlines()[:81]))
-    run("fit", "--method", "max-margin", rows, "-t", "y", "--certificate", other, "-q")
+    other, _ = fit(rows, "other")
     code, text = run("verify", other, "--model", model)
     assert code == 1
     assert "fingerprint of the data is" in text
@@ -435,7 +417,7 @@ def test_show_report_and_predict_claim_until_a_proof_was_checked(
     model: Path, table: Path, tmp_path: Path
 ) -> None:
     """Claimed optimal, then verified, on every road."""
-    proof, page = tmp_path / "proof.cert", tmp_path / "page.html"
+    proof, page = tmp_path / "model.cert", tmp_path / "page.html"
     roads = (["show", model], ["predict", model, table], ["report", model, "-o", page])
     for road in roads:
         text = run(*road)[1]
@@ -458,22 +440,7 @@ def test_a_certificate_of_something_else_ends_show(
     model: Path, table: Path, tmp_path: Path
 ) -> None:
     """One line that says what differs."""
-    other = tmp_path / "other.cert"
-    run(
-        "fit",
-        "--method",
-        "max-margin",
-        table,
-        "-t",
-        "y",
-        "--holdout",
-        0,
-        "--p",
-        0.8,
-        "--certificate",
-        other,
-        "-q",
-    )
+    other, _ = fit(table, "other", "--p", 0.8)
     code, text = run("show", model, "--certificate", other)
     assert code == 1
     assert "does not prove what" in text

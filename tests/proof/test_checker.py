@@ -73,7 +73,7 @@ def test_the_tightest_bound_one_can_check_by_hand() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"bound": 35.9}, "leaf 0 .the root.: structures may score up to 36.0"),
+        ({"bound": 35.9}, "leaf 0: structures may score up to 36.0"),
         ({"objective": 36.1}, "the incumbent scores 36.0, less than the claimed"),
         ({"incumbent": ((1,), (0,))}, "directed cycle"),
         ({"incumbent": ((), (1,))}, "no candidate"),
@@ -108,26 +108,26 @@ def test_giving_away_more_than_there_is() -> None:
     assert "gives away more than it has" in verdict.reason
 
 
-def test_objects_split_and_the_path_is_told() -> None:
-    """Any object may split; the leaf that fails is named by its decisions."""
+def test_objects_split() -> None:
+    """Any object may split; the leaf that fails is named."""
     for object_ in ([EDGE, 0, 1], [ARC, 1, 0], [CANDIDATE, 3]):
         tree = np.array([*object_, FOREST, 0, FOREST, 0], dtype=np.int32)
         assert verify_certificate(replace(tiny_certificate(), tree=tree)).n_leaves == 2
     tree = np.array([EDGE, 0, 1, FOREST, 0, FOREST, 0], dtype=np.int32)
     low = replace(tiny_certificate(3.0, share=2, objective=0.0, bound=1.0), tree=tree)
-    assert "leaf 1 (edge 0 - 1)" in verify_certificate(low).reason
+    assert "leaf 1: structures may score" in verify_certificate(low).reason
 
 
 @pytest.mark.parametrize(
     ("object_", "failing"),
     [
-        ([EDGE, 0, 1], "leaf 1 (edge 0 - 1)"),
-        ([EDGE, 1, 0], "leaf 1 (edge 0 - 1)"),
-        ([ARC, 1, 0], "leaf 1 (arc 0 -> 1)"),
-        ([CANDIDATE, 2], "leaf 1 (candidate 2)"),
-        ([CANDIDATE, 1], "leaf 0 (no candidate 1)"),
-        ([ARC, 0, 1], "leaf 0 (no arc 1 -> 0)"),
-        ([CANDIDATE, 0], "leaf 1 (candidate 0)"),
+        ([EDGE, 0, 1], "leaf 1:"),
+        ([EDGE, 1, 0], "leaf 1:"),
+        ([ARC, 1, 0], "leaf 1:"),
+        ([CANDIDATE, 2], "leaf 1:"),
+        ([CANDIDATE, 1], "leaf 0:"),
+        ([ARC, 0, 1], "leaf 0:"),
+        ([CANDIDATE, 0], "leaf 1:"),
     ],
 )
 @pytest.mark.parametrize("kind", [[FOREST, 0], [CLUSTERS, 0, 0]])
@@ -145,7 +145,7 @@ def test_each_side_holds_what_it_should(object_: list[int], failing: str, kind: 
     assert failing in verify_certificate(certificate).reason
     assert verify_certificate(replace(certificate, bound=41.5))
     # no structure scores below 0, so the first side that is not empty fails
-    first = "leaf 1 (candidate 0)" if object_ == [CANDIDATE, 0] else "leaf 0 (no "
+    first = "leaf 1:" if object_ == [CANDIDATE, 0] else "leaf 0:"
     assert first in verify_certificate(replace(certificate, objective=-2.0, bound=-1.0)).reason
 
 

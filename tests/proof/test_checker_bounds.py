@@ -172,7 +172,7 @@ def random_members(rng: np.random.Generator, kind: str, n: int) -> tuple[int, ..
         return sorted(rng.choice(n, int(rng.integers(2, n + 1)), replace=False).tolist())
 
     if kind == "facet":
-        return (*rng.permutation(n).tolist(), *rng.integers(-2, 4, 28).tolist())
+        return (*rng.permutation(n).tolist(), *rng.integers(0, 4, 28).tolist())
     return tuple(some())
 
 

@@ -85,12 +85,11 @@ def test_too_many_candidates_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     candidates = Candidates(rule, (), np.zeros(0, dtype=bool))
     limits = "marginbn.proof.checker.statement."
     monkeypatch.setattr(limits + "LARGEST_TABLE", 36)
-    monkeypatch.setattr(limits + "MOST_CANDIDATES", 12)
     assert len(build_space(data_of(3), candidates).parents) == 12
     monkeypatch.setattr(limits + "LARGEST_TABLE", 35)
     with pytest.raises(RefutedError, match="12 candidates are too many"):
         build_space(data_of(3), candidates)
-    monkeypatch.setattr(limits + "MOST_CANDIDATES", 11)
+    monkeypatch.setattr(limits + "LARGEST_TABLE", 11)
     with pytest.raises(RefutedError, match="variable 0 has too many"):
         build_space(data_of(3), candidates)
 

@@ -28,7 +28,7 @@ from marginbn.proof.certificate import (
 from marginbn.proof.checker import Verdict
 from marginbn.proof.checker.statement import RefutedError, Space, build_space
 from marginbn.proof.checker.values import SHIFT, SLACK
-from marginbn.proof.checker.verdict import Branch, Checker, check_definition
+from marginbn.proof.checker.verdict import Checker, check_definition, children
 
 # ---------------------------------------------------------------------------------- verdicts
 
@@ -250,65 +250,48 @@ def test_progress_is_told_after_every_leaf() -> None:
     assert seen == [(5, 7), (7, 7)]
 
 
-def test_both_sides_keep_what_was_decided_before() -> None:
-    """Class {}, {x}; x {}, {class}: candidates only ever leave on the way down, edges only ever
-    come, and on the way up all is as it was.
-    """
+def test_children_by_hand() -> None:
+    """Class {}, {x}; x {}, {class}: candidates only ever leave on the way down, edges only come."""
     certificate = tiny_certificate()
     space = build_space(certificate.data, certificate.candidates)
-    branch = Branch(space, np.ones(4, dtype=bool))
-    branch.split(CANDIDATE, (1,))
-    assert branch.allowed.tolist() == [True, False, True, True]
-    branch.split(ARC, (1, 0))
-    assert branch.allowed.tolist() == [True, False, True, False]
-    assert branch.turn()
-    assert branch.allowed.tolist() == [True, False, False, True]
-    assert branch.where() == "no candidate 1, arc 0 -> 1"
-    branch.split(EDGE, (1, 0))
-    assert branch.allowed.tolist() == [True, False, False, False]
-    assert branch.turn()
-    assert branch.allowed.tolist() == [True, False, False, True]
-    assert branch.present == {(0, 1)}
-    branch.split(EDGE, (0, 1))  # decided once more: it stays when this is left
-    assert branch.turn()
-    branch.split(CANDIDATE, (2,))
-    assert branch.present == {(0, 1)}
-    assert branch.turn()
-    assert branch.allowed.tolist() == [True, False, False, False]
-    assert branch.where().endswith("edge 0 - 1, edge 0 - 1, candidate 2")
-    assert branch.turn()
-    assert branch.where() == "candidate 1"
-    assert branch.allowed.tolist() == [False, True, True, True]
-    assert branch.present == set()
-    assert not branch.turn()
-    assert branch.allowed.all()
+    root = (np.ones(4, dtype=bool), frozenset[tuple[int, int]]())
+    without, with_it = children(space, root, CANDIDATE, (1,))
+    assert without[0].tolist() == [True, False, True, True]
+    assert with_it[0].tolist() == [False, True, True, True]
+    without, with_it = children(space, without, ARC, (1, 0))
+    assert without[0].tolist() == [True, False, True, False]
+    assert with_it[0].tolist() == [True, False, False, True]
+    without, with_it = children(space, with_it, EDGE, (1, 0))
+    assert without[0].tolist() == [True, False, False, False]
+    assert with_it[0].tolist() == [True, False, False, True]
+    assert (without[1], with_it[1]) == (frozenset(), {(0, 1)})
+    assert root[0].all()
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_structure_is_in_exactly_one_leaf(seed: int) -> None:
-    """Random decisions on four variables, walked with taking away and returning, against the
-    definition of the objects.
-    """
+    """Random decisions on four variables against the definition of the objects."""
     rng = np.random.default_rng(seed)
     candidates = enumerate_candidates(4, 2)
     space = Space(4, candidates.child.astype(np.int64), list(candidates.parents))
-    branch = Branch(space, np.ones(len(space.parents), dtype=bool))
+    waiting = [(np.ones(len(space.parents), dtype=bool), frozenset[tuple[int, int]]())]
     chosen = [
         [int(rng.choice(np.flatnonzero(space.child == i))) for i in range(4)] for _ in range(60)
     ]
     homes = [0] * len(chosen)
-    more, splits = True, 0
-    while more:
+    splits = 0
+    while waiting:
+        node = waiting.pop()
         if splits < 25 and rng.random() < 0.7:
             kind = int(rng.choice([EDGE, ARC, CANDIDATE]))
             pair = tuple(int(v) for v in rng.permutation(4)[:2])
-            branch.split(kind, (int(rng.integers(len(space.parents))),) if kind == 2 else pair)
+            place = (int(rng.integers(len(space.parents))),) if kind == CANDIDATE else pair
+            waiting += children(space, node, kind, place)
             splits += 1
             continue
         for number, own in enumerate(chosen):
             joined = {(min(i, p), max(i, p)) for i, k in enumerate(own) for p in space.parents[k]}
-            homes[number] += bool(branch.allowed[own].all() and branch.present <= joined)
-        more = branch.turn()
+            homes[number] += bool(node[0][own].all() and node[1] <= joined)
     assert homes == [1] * len(chosen)
 
 

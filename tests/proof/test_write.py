@@ -404,13 +404,14 @@ def test_fit_and_verify_on_the_command_line(tmp_path: Path) -> None:
     """``fit --certificate``, then ``verify``, with and without the table."""
     table, proof = tmp_path / "table.csv", tmp_path / "proof.cert"
     write_table(table)
-    code, text = run("fit", table, "-t", "kind", "--certificate", proof)
+    model = tmp_path / "model.json"
+    code, text = run("fit", table, "-t", "kind", "--certificate", proof, "-o", model)
     assert code == 0
     assert "marginbn verify" in text
     code, text = run("verify", proof)
     assert code == 0
     assert text.startswith("VERIFIED, gap")
-    code, text = run("verify", proof, "--data", table)
+    code, text = run("verify", proof, "--model", model, "--data", table)
     assert code == 0
     assert "all the 60 rows of" in " ".join(text.split())
 
@@ -419,30 +420,22 @@ def test_another_table_is_told(tmp_path: Path) -> None:
     """Rows, states and columns that differ are named."""
     table, proof, other = tmp_path / "table.csv", tmp_path / "proof.cert", tmp_path / "other.csv"
     write_table(table)
-    run(
-        "fit",
-        table,
-        "--method",
-        "max-margin",
-        "-t",
-        "kind",
-        "--holdout",
-        "0",
-        "--certificate",
-        proof,
-    )
+    model = tmp_path / "model.json"
+    run("fit", table, "-t", "kind", "--holdout", "0", "--certificate", proof, "-o", model)
     text = table.read_text()
     for changed, reason in (
         (text + "\nTrue,True,True,no", "other rows"),
-        (text.replace("True", "T"), "has the states"),
-        (text.replace("a,b,c", "a,b,d"), "lacks the columns"),
+        (text.replace("True", "T"), "has no state for"),
+        (text.replace("a,b,c", "a,b,d"), "lacks columns: ['c']"),
     ):
         other.write_text(changed)
-        code, told = run("verify", proof, "--data", other)
+        code, told = run("verify", proof, "--data", other, "--model", model)
         assert code == 1
         assert reason in " ".join(told.split())
     other.write_text("\n".join(f"{line},{number}" for number, line in enumerate(text.splitlines())))
-    assert run("verify", proof, "--data", other)[0] == 0  # a column that was left out
+    assert (
+        run("verify", proof, "--data", other, "--model", model)[0] == 0
+    )  # a column that was left out
 
 
 def test_verify_tells_what_is_wrong(tmp_path: Path) -> None:

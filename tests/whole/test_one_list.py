@@ -157,9 +157,8 @@ def test_help_gives_the_defaults_of_the_learner(option: str) -> None:
 
 def test_help_gives_the_defaults_that_are_computed() -> None:
     """gamma is log 9 by p = 0.9; one worker is what None stands for."""
-    for called in (fit.fit, learn.learn):
-        text = default_in_help(option_help(called, "gap"))
-        assert float(text) == marginbn.Search().gap_tolerance
+    text = default_in_help(option_help(learn.learn, "gap"))
+    assert float(text) == marginbn.Search().gap_tolerance
     gamma = defaults_of(marginbn.MaxMarginBNClassifier)["gamma"]
     assert gamma == pytest.approx(math.log(9))
     assert default_in_help(option_help(fit.fit, "p")).startswith("0.9,")

@@ -1,48 +1,65 @@
 """What a classifier claims about its structure, and the certificate that proves it.
 
-The theorem of a certificate is about a structure and the data it was searched on. The parameters
-are functions of both: they are computed again and compared.
+The theorem of a certificate is about a structure and the coded rows it was searched on. A model
+adds what makes it useful: the coding that turns values into states, class labels, counted and
+trained tables. All of it is bound to the proof here. States that the coding makes, states of the
+network and states of the certificate must be equal; a table, encoded by the model as for a
+prediction, must give the rows of the certificate; tables are computed again and compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn import files
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.classifiers.search import SearchingBNClassifier
-from marginbn.data.labelled import LabelledTable
-from marginbn.data.training import TrainingRows, survey_rows
+from marginbn.data.columns import is_missing, tidy
+from marginbn.data.source import Source
+from marginbn.data.table import Table
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
-from marginbn.problem.encoded import EncodedData
+from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.scores import SCORES
+from marginbn.proof import exact_model
 from marginbn.proof.certificate import Certificate, Data
-from marginbn.proof.checker import Verdict, read_within, verify_certificate
+from marginbn.proof.checker import Verdict, verify_certificate
 from marginbn.proof.checker.verdict import Progress
-from marginbn.proof.theorem import NamedArcs, Statement
+from marginbn.proof.format import read_certificate
+from marginbn.proof.theorem import NamedArcs, Statement, shown
+
+if TYPE_CHECKING:
+    from marginbn.class_model.trainer import ClassModel
+
+Model = BaseBNClassifier | BayesianNetworkLearner
+
+GAP = 1e-6
+"""Largest gap that a written statement asks for: what counts as optimal."""
+
+SAME_LOSS, SAME_GAP = 1e-9, 1e-3
+"""Relative differences of a loss and of its certified gap that another order of sums makes."""
 
 
 def verify_model(
-    classifier: BaseBNClassifier | BayesianNetworkLearner,
+    classifier: Model,
     certificate: files.PathLike | Certificate,
     *,
     progress: Progress | None = None,
     expect: Statement | None = None,
-    max_memory: int | None = None,
 ) -> Verdict:
     """Check that a certificate proves what a classifier or learner says about its structure.
 
-    The certificate must be of the classifier's data, score, candidates and structure, and its proof
-    must hold. If so, ``classifier.evidence_`` says so, and the classifier is *verified* instead of
-    *claimed* optimal wherever it is described. ``expect`` is asked for besides.
+    The certificate must be of the classifier's data, score, candidates and structure, its proof
+    must hold, and coding, class labels and counted tables must be those of its rows. If so,
+    ``classifier.evidence_`` says so, and the classifier is *verified* instead of *claimed* optimal
+    wherever it is described. ``expect`` is asked for besides.
 
     Examples
     --------
@@ -63,55 +80,126 @@ def verify_model(
     wanted = [statement_of(classifier), expect or Statement()]
     content = certificate
     if not isinstance(content, Certificate):
-        content = read_within(content, max_memory)
-    verdict = verify_certificate(content, expect=wanted, progress=progress, max_memory=max_memory)
-    if verdict and not _has_tables_of(classifier, content.data):
-        verdict = replace(
-            verdict,
-            verified=False,
-            reason="the certificate proves another statement: its data do not give the tables of "
-            "the model",
-        )
+        content = read_certificate(content)
+    verdict = verify_certificate(content, expect=wanted, progress=progress)
+    told = list(_model_differences(classifier, content.data)) if verdict else []
+    if told:
+        reason = f"the certificate proves another statement: {'; '.join(told)}"
+        verdict = replace(verdict, verified=False, reason=reason)
     if verdict:
         classifier.evidence_ = replace(classifier.evidence_, source="certificate", verdict=verdict)
     return verdict
 
 
-def _has_tables_of(classifier: BaseBNClassifier | BayesianNetworkLearner, data: Data) -> bool:
-    """Whether the parameters are those of the data: no certificate speaks of them."""
-    network = classifier.network_
-    if data.states != tuple(v.states for v in network.variables):
-        return False
+def _model_differences(model: Model, data: Data) -> Iterator[str]:
+    """Where coding, class labels or counted tables are not those of the rows of a certificate."""
+    network = model.network_
+    made = [(v.name, v.states) for v in model.coding_.variables]
+    if isinstance(model, BaseBNClassifier):
+        made.insert(0, (network.names[0], tuple(map(str, model.classes_.tolist()))))
+    proved = list(zip(data.names, data.states, strict=True))
+    for (name, states), variable, known in zip(made, network.variables, proved, strict=True):
+        for whose, own in (("model", states), ("network", variable.states)):
+            if own != known[1]:
+                yield (
+                    f"the states of {name!r} are {shown(own)} by the coding of the {whose}, but "
+                    f"{shown(known[1])} in the certificate"
+                )
+                return
     rows = EncodedData(data.codes, data.weights, network.variables)
-    fitted = BayesianNetwork.fit(rows, network.structure, classifier.table_smoothing)
-    return _are_close(fitted.log_tables, network.log_tables)
+    fitted = BayesianNetwork.fit(rows, network.structure, model.table_smoothing)
+    pairs = zip(network.names, fitted.log_tables, network.log_tables, strict=True)
+    differ = [name for name, a, b in pairs if not np.allclose(a, b, rtol=1e-9, atol=1e-9)]
+    if differ:
+        yield f"its rows do not give the counted tables of the model for {shown(differ)}"
 
 
-def _are_close(some: Sequence[NDArray[Any]], others: Sequence[NDArray[Any]]) -> bool:
-    pairs = zip(some, others, strict=True)
-    return all(np.allclose(a, b, rtol=1e-9, atol=1e-9) for a, b in pairs)
+# ------------------------------------------------------------------------------- tables of rows
 
 
-def certify_tables(classifier: BaseBNClassifier, rows: LabelledTable) -> tuple[float, float]:
-    """Penalised loss of the trained tables on some rows, and their certified gap.
+@dataclass(frozen=True)
+class TableMatch:
+    """What a table is to a model and its certificate.
 
-    The rows are prepared and encoded by the model; both numbers are those of the fit only if these
-    are its rows.
+    Parameters
+    ----------
+    differences
+        Why it is not the table that both are about; empty if it is.
+    n_rows, n_used
+        Rows of the table, and those that the proof is about.
+    left_out
+        Columns that the model does not use.
+    gap
+        Certified gap of the trained tables, recomputed; None where there are none.
     """
-    model = classifier.class_model_
-    if model is None:
-        raise InputError(f"a {type(classifier).__name__} with counted tables has none to certify")
-    used = [plan.name for plan in classifier.preparation_.columns if not plan.left_out]
-    settings = replace(classifier.table_settings(), keep_identifiers=True)
-    known = replace(rows, features=rows.features.select(used))
-    table = TrainingRows.of(survey_rows(known), settings).drawn
-    classes = np.searchsorted(classifier.classes_.astype(str), table.labels.astype(str))
-    codes = model.design.cells.coding.encode(table.features)
-    variables = (classifier.network_.variables[0], *model.design.cells.coding.variables)
-    both = np.column_stack([classes.astype(np.int32), codes])
-    if (codes < 0).any():
-        raise InputError("the table has values that the model has not seen in training")
-    return model.certify(EncodedData(both, table.weights, variables))
+
+    differences: tuple[str, ...]
+    n_rows: int
+    n_used: int
+    left_out: tuple[str, ...]
+    gap: float | None = None
+
+
+def match_table(path: files.PathLike, model: Model, data: Data, source: Source) -> TableMatch:
+    """Encode a table by the coding of a model file and compare it with the rows of a certificate,
+    by the code of the second checker (:mod:`marginbn.proof.exact_model`), which shares nothing with
+    ``fit``; compute the certified gap of trained tables again.
+    """
+    record = json.loads(files.read_bytes(path))
+    names, rows = _texts(source)
+    try:
+        found = exact_model.encode_table(record, names, rows)
+    except exact_model.DifferentError as reason:
+        return TableMatch((str(reason),), len(rows), 0, ())
+    except ValueError as error:
+        raise InputError(f"the table cannot be compared with the model: {error}") from None
+    match = TableMatch((), len(rows), len(found.states), tuple(found.left_out))
+    codes: list[Any] = data.codes.tolist()
+    try:
+        exact_model.check_rows(found, list(map(tuple, codes)), data.weights.tolist())
+    except exact_model.DifferentError as reason:
+        return replace(match, differences=(str(reason),))
+    trained = getattr(model, "class_model_", None)
+    if trained is None:
+        return match
+    difference, gap = _training_difference(trained, found, model.network_.variables[0])
+    return replace(match, gap=gap, differences=(difference,) if difference else ())
+
+
+def _training_difference(trained: ClassModel, found: Any, target: Variable) -> tuple[str, float]:
+    """Where trained tables are not what they claim to be on the rows of a table; their gap."""
+    columns = [[x[0] for x in found.states]]
+    for i, feature in enumerate(trained.design.cells.features):
+        states = [row[i + 1] for row in found.states]
+        numbers = [row[i] for row in found.numbers]
+        if feature.coding.kind == "numeric":
+            cells = np.searchsorted(feature.coding.cuts, [0.0 if v is None else v for v in numbers])
+            states = np.where([v is None for v in numbers], feature.n_cells - 1, cells).tolist()
+        columns.append(states)
+    variables = (target, *trained.design.cells.coding.variables)
+    rows = EncodedData(np.array(columns, np.int32).T, np.array(found.weights), variables)
+    value, gap = trained.certify(rows)
+    if not np.isclose(value, trained.objective, rtol=SAME_LOSS, atol=0.0):
+        loss = f"their penalised loss is {value:.10g}, the model says {trained.objective:.10g}"
+        return f"the trained tables are not those of this table: {loss}", gap
+    if not gap <= trained.gap * (1 + SAME_GAP) + 1e-12:
+        claimed = f"the model says {trained.gap:.2g}"
+        return f"the trained tables are within {gap:.2g} of their optimum, {claimed}", gap
+    return "", gap
+
+
+def _texts(source: Source) -> tuple[list[str], list[list[str]]]:
+    """Names and fields of a table as in a text file."""
+    table = source.whole()
+    columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
+    return list(table.column_names), list(map(list, zip(*columns, strict=True)))
+
+
+def _text(value: Any) -> str:
+    return "" if is_missing(value) else str(tidy(value)).strip()
+
+
+# --------------------------------------------------------------------------------- statements
 
 
 def statement_of(classifier: BaseBNClassifier | BayesianNetworkLearner) -> Statement:
@@ -127,14 +215,15 @@ def statement_of(classifier: BaseBNClassifier | BayesianNetworkLearner) -> State
             f"{network.n_classes} classes: nothing was searched"
         )
     names = network.names
+    has_class = params.get("class_restricted", not is_learner)
     required, forbidden = classifier.arcs().resolve(names)
     return Statement(
-        target=names[0],
-        classes=network.variables[0].states,
-        features=names[1:],
+        target=names[0] if has_class else None,
+        classes=network.variables[0].states if has_class else None,
+        features=names[has_class:],
         data=classifier.evidence_.data_sha256,
         max_parents=getattr(classifier, "max_parents_", params["max_parents"]),
-        class_restricted=params.get("class_restricted", not is_learner),
+        class_restricted=has_class,
         class_arcs=params.get("class_arcs", "free"),
         required=_named_arcs(required, names),
         forbidden=_named_arcs(forbidden, names),
@@ -145,6 +234,28 @@ def statement_of(classifier: BaseBNClassifier | BayesianNetworkLearner) -> State
         objective=result.objective,
         **_score_of(params, gamma=getattr(classifier, "gamma_", None)),
     )
+
+
+def full_statement(classifier: BaseBNClassifier, table: Table) -> Statement:
+    """What a certificate of this classifier must prove about its table, but for the structure that
+    was found: with the coding, the columns and the number of rows that are left out.
+    """
+    used = [classifier.network_.names[0], *classifier.preparation_.used_names]
+    return replace(
+        statement_of(classifier),
+        structure=None,
+        objective=None,
+        gap=GAP,
+        coding=tuple(coding_record(classifier)),
+        left_out=tuple(name for name in table.names if name not in used),
+        rows_left_out=table.n_rows - classifier.n_samples_,
+    )
+
+
+def coding_record(model: Model) -> list[dict[str, Any]]:
+    """How values become states, as in model files, without values to draw from."""
+    own = [{k: v for k, v in vars(c).items() if k != "values"} for c in model.coding_.columns]
+    return [{k: list(v) if isinstance(v, tuple) else v for k, v in one.items()} for one in own]
 
 
 def _score_of(params: dict[str, Any], gamma: float | None) -> dict[str, Any]:

@@ -258,10 +258,10 @@ def save_model(
         "preparation": write_preparation(model.preparation_),
         "about": msgspec.structs.asdict(provenance_of(model, held_out)),
     }
-    _write_json(path, record)
+    write_json(path, record)
 
 
-def _write_json(path: PathLike, record: object) -> None:
+def write_json(path: PathLike, record: object) -> None:
     """Write JSON, all or nothing."""
     try:
         content = f"{json.dumps(record, allow_nan=False, ensure_ascii=False)}\n".encode()

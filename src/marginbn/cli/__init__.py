@@ -27,12 +27,12 @@ from marginbn.cli import (
 )
 from marginbn.cli.options import DATA, MODEL, OUTPUT, SEARCH
 from marginbn.cli.running import EXIT_CODES_HELP, command
-from marginbn.cli.verify import FITTED, STATEMENT
+from marginbn.cli.verify import STATEMENT
 from marginbn.network.wording import visible
 
 UsageError: Any = typer.BadParameter.__base__  # typer has a copy of click, or uses that of others
 
-PANELS = ("Arguments", DATA, FITTED, MODEL, STATEMENT, SEARCH, OUTPUT, "Options")
+PANELS = ("Arguments", DATA, MODEL, STATEMENT, SEARCH, OUTPUT, "Options")
 """Headings of ``--help`` in their order."""
 
 

@@ -262,15 +262,7 @@ def hold_out(
     return rows.take(train), rows.take(test)
 
 
-def encode_rows(
-    rows: LabelledTable, settings: TableSettings, has_quartiles: bool = False
-) -> EncodedData:
-    """Prepared, discretised and encoded, as a classifier does before its search.
-
-    ``has_quartiles`` says that numbers without a cut have quartiles for bins.
-    """
-    from marginbn.classifiers.trained import encode_cells
-
+def encode_rows(rows: LabelledTable, settings: TableSettings) -> EncodedData:
+    """Prepared, discretised and encoded, as a classifier does before its search."""
     check_shape(rows.features.n_rows, rows.features.n_columns)
-    prepared = TrainingRows.of(survey_rows(rows), settings)
-    return (encode_cells(prepared) if has_quartiles else prepared.encode()).data
+    return TrainingRows.of(survey_rows(rows), settings).encode().data

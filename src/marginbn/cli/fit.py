@@ -57,6 +57,13 @@ def fit(
         options.output_option("--output", "-o", metavar="FILE", help="Save the model as JSON."),
     ] = None,
     certificate: options.CertificateOption = None,
+    statement: Annotated[
+        Path | None,
+        options.output_option(
+            metavar="FILE",
+            help="Write the statement that a certificate must prove, for `marginbn verify`.",
+        ),
+    ] = None,
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> int:
@@ -70,11 +77,12 @@ def fit(
     began = monotonic()
     check_holdout(holdout)
     classifier = options.build_classifier(model, search, checkpoint, certificate)
-    try_outputs(output=output, checkpoint=checkpoint, certificate=certificate)
+    try_outputs(output=output, checkpoint=checkpoint, certificate=certificate, statement=statement)
     outcome = learn_and_measure(classifier, table, holdout, began, quiet)
     saved = write_output(
         output, lambda path: save_model(classifier, path, held_out=outcome.measures())
     )
+    saved &= write_output(statement, lambda path: write_statement(classifier, table, path))
     if json:
         print_json(outcome.record())
     elif classifier.class_model_ is not None:
@@ -91,6 +99,16 @@ def fit(
         return ERROR
     result = classifier.result_
     return DONE if result is None or result.is_closed else OPEN_GAP
+
+
+def write_statement(classifier: BaseBNClassifier, table: options.TableOptions, path: str) -> None:
+    """Write what a certificate of the classifier must prove about the table."""
+    from marginbn.classifiers.claims import full_statement
+    from marginbn.classifiers.model_file import write_json
+    from marginbn.cli.data import load_table
+
+    rows = load_table(table.table, table.encoding)
+    write_json(path, full_statement(classifier, rows).write())
 
 
 @dataclass(frozen=True)

@@ -244,7 +244,6 @@ class SearchOptions:
     """When a search ends, and who works on it."""
 
     time_limit: TimeLimitOption = None
-    gap: GapOption = None
     jobs: Annotated[
         str | None,
         search_option(
@@ -364,7 +363,7 @@ def _search_fields(search: SearchOptions | None, checkpoint: Path | None) -> dic
     """Fields of :class:`marginbn.Search` for the options that were given."""
     fields: dict[str, Any] = {"checkpoint": None if checkpoint is None else str(checkpoint)}
     if search is not None:
-        fields |= {"gap_tolerance": search.gap, "dask": parse_jobs(search.jobs)[1]}
+        fields |= {"dask": parse_jobs(search.jobs)[1]}
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -195,6 +195,7 @@ def _write(text: str) -> None:
 DONE = 0
 ERROR = 1
 OPEN_GAP = 3
+NOT_STRICT = 4
 BROKEN_PIPE = 141  # 128 + SIGPIPE: the reader had enough, as with "| head"
 
 EXIT_CODES_HELP = """\b
@@ -204,6 +205,7 @@ Exit codes:
   2    wrong options
   3    a search stopped with a larger gap (limit, Ctrl-C, SIGTERM, SIGHUP);
        the best found is used, and all files are written
+  4    `verify --strict`: not proved, a gap above 1e-6, or reservations
   130  interrupted before there was a result; 143 by SIGTERM, 129 by SIGHUP"""
 
 

@@ -74,6 +74,10 @@ class Score:
     smoothing: float = 1.0
     equivalent_sample_size: float = 1.0
 
+    def n_rivals(self, n_classes: int) -> int:
+        """Parts that a sample has in dual weights."""
+        return {"binary": 1, "multiclass": n_classes - 1}.get(self.name, 0)
+
     @property
     def is_margin(self) -> bool:
         """Whether there are margin rows."""
@@ -168,29 +172,6 @@ class Multipliers:
 
 
 @dataclass(frozen=True, eq=False)
-class Extent:
-    """How much there is, as the header of a file tells before anything else is read."""
-
-    n_samples: int
-    arities: tuple[int, ...]
-    score: Score
-    rule: CandidateRule | None
-    listed: tuple[tuple[tuple[int, ...], ...], ...]
-    n_entries: int  # of the tree
-    n_groups: int = 0  # 0: every sample has dual weights of its own
-
-    @property
-    def n_rivals(self) -> int:
-        """Parts that a sample has in dual weights."""
-        return {"binary": 1, "multiclass": self.arities[0] - 1}.get(self.score.name, 0)
-
-    @property
-    def n_parts(self) -> int:
-        """Samples or groups that dual weights are given to."""
-        return self.n_groups or self.n_samples
-
-
-@dataclass(frozen=True, eq=False)
 class Certificate:
     """See the module's docstring."""
 
@@ -212,16 +193,3 @@ class Certificate:
     def parts_of(self, dual: DualWeights) -> NDArray[np.unsignedinteger]:
         """Parts of every sample, (n_samples, n_rivals)."""
         return dual.parts if self.groups is None else dual.parts[self.groups]
-
-    @property
-    def extent(self) -> Extent:
-        """How much there is."""
-        return Extent(
-            len(self.data.codes),
-            self.data.arities,
-            self.score,
-            self.candidates.rule,
-            self.candidates.listed,
-            len(self.tree),
-            self.n_groups,
-        )

@@ -1,13 +1,15 @@
 """A second checker of certificates: one file, the standard library, no floating point in a bound.
 
-    python -m marginbn.proof.exact FILE [WANTED]     or, without marginbn,  python exact.py FILE
+    python -m marginbn.proof.exact FILE [--model MODEL [--data TABLE]] [--statement S] [--strict]
 
-WANTED is the statement that must be proved, as JSON: any part of the header, say ``{"score":
-{"name": "multiclass", "gamma": 2.0}, "candidates": {"rule": {"max_parents": 2}}}``.
+or, without marginbn, ``python exact.py FILE``. The statement that must be proved is a file, or JSON
+such as ``{"gamma": 2.0, "max_parents": 2}``; with a model and a table the whole way from the fields
+of the table to the tables of the model is computed again (``exact_model.py``).
 
 Written from ``docs/theory`` (``certificate_format`` above all) and not from ``proof/checker``, so
 that an error in one of them is unlikely to be in the other. Slow and terse: the first one is for
-daily use. Exit codes: 0 verified, 1 not verified, 2 unreadable or too large to be checked here.
+daily use. Exit codes: 0 verified, 1 not verified, 2 unreadable or too large to be checked here; 4
+with ``--strict`` unless the gap is at most 1e-6 and the statement leaves nothing unsaid.
 
 **Arithmetic.** Weights, shares and claims are binary fractions and stay exact. Only
 logarithms are irrational: ``log`` and ``log_gamma`` give integers with lo <= SCALE log x <= hi, and
@@ -16,7 +18,9 @@ sums take the end that is worse for the claim.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
+import importlib
 import json
 import math
 import struct
@@ -32,7 +36,8 @@ from pathlib import Path
 from typing import Any
 
 MAGIC, SCALE = b"marginbn certificate 1\n", 10**40
-MAX_BYTES, MAX_HEADER, MAX_CELLS = 2**30, 2**25, 5 * 10**7
+MAX_BYTES, MAX_HEADER, MAX_CELLS, MAX_TABLE = 2**30, 2**25, 5 * 10**7, 10**8
+MAX_TREE, MAX_MULTIPLIERS, MAX_PARENTS, MAX_WEIGHT = 2**22, 2 * 10**7, 20, 1000
 EDGE, ARC, CANDIDATE, FOREST, CLUSTERS = range(5)
 ARGUMENTS = (2, 2, 1, 1, 2)
 RULE = {"max_parents": int, "class_restricted": bool, "class_arcs": str, "constant": [int],
@@ -186,15 +191,6 @@ def read(value: Any, form: Any) -> Any:
     return value.encode().decode() if kind is str else value  # half a surrogate pair is no text
 
 
-def meets(found: Any, wanted: Any) -> bool:
-    """Whether a part of the header is what is wanted; objects may say less."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return all(key in found and meets(found[key], wanted[key]) for key in wanted)
-    if isinstance(wanted, list) and isinstance(found, tuple):
-        return len(found) == len(wanted) and all(map(meets, found, wanted))
-    return bool(found == wanted)
-
-
 class Checker:
     """The claim of a certificate and its proof; counts in units of 1 / ``unit``."""
 
@@ -247,8 +243,11 @@ class Checker:
         known = self.is_margin or self.score in ("mdl", "aic", "loglik", "bdeu", "k2")
         need(known, f"the score {self.score!a} is not known")
         self.gamma, smoothing, self.sample_size = numbers
+        least, most = Fraction("1e-100"), Fraction("1e100")
         need(digest.hexdigest() == self.h["fingerprint"], "the fingerprint is not that of the data")
-        need(min(numbers) > 0, "score: numbers must be positive")
+        need(-300 <= self.h["grid"] <= 64, "the grid makes no sense")
+        ranged = all(least <= x <= most for x in (*map(Fraction, weights), *numbers))
+        need(ranged, "score, weights: numbers must be positive, from 1e-100 to 1e100")
         need(self.arities[0] > 1 or not self.is_margin, "a margin needs two classes")
         self.unit = math.lcm(*(Fraction(x).denominator for x in (*weights, smoothing)))
         self.weights = [int(Fraction(w) * self.unit) for w in weights]
@@ -282,7 +281,7 @@ class Checker:
         elif rule["class_arcs"] == "all":
             pool = [v for v in pool if v in alone]
         sizes = range(min(largest, len(pool)) + 1)
-        readable(sum(math.comb(len(pool), size) for size in sizes) * self.n <= MAX_CELLS)
+        readable(sum(math.comb(len(pool), size) for size in sizes) * self.n <= MAX_TABLE)
         sets = [(*first, *s) for size in sizes for s in combinations(pool, size)]
         if i in alone or (first and rule["class_arcs"] == "free"):
             sets = [(), *(s for s in sets if s)]
@@ -295,6 +294,7 @@ class Checker:
         bits = "".join(f"{byte:08b}" for byte in self.take("B", -(-number // 8)))
         self.dropped = {k for k in range(number) if bits[k] == "1"}
         need(not (self.dropped and self.is_margin), "dropped: to a margin every candidate matters")
+        readable(self.h["tree"] <= MAX_TREE)
         self.tree = self.take("i", self.h["tree"])
         rivals = {"multiclass": self.arities[0] - 1, "binary": 1}.get(self.score, 0)
         count: int = self.h.get("groups", len(self.rows))
@@ -314,6 +314,7 @@ class Checker:
                 self.duals[d] = [(a + b) % modulus for a, b in both]
         lengths = self.take("i", self.h["multipliers"])
         readable(min(lengths, default=0) >= 0, "multipliers: negative lengths")
+        readable(sum(lengths) <= MAX_MULTIPLIERS)
         entries = zip(*(self.take(code, sum(lengths)) for code in "id"), strict=True)
         self.multipliers = [tuple(islice(entries, length)) for length in lengths]
         readable(not self.rest, "bytes follow the last array")
@@ -458,6 +459,7 @@ class Checker:
             return sorted(chain([kept[s]] if s in kept else [], *smaller))[-1:]
 
         for k in self.dropped.intersection(group):
+            need(len(sets[k]) <= MAX_PARENTS, "dropped: a set has too many subsets")
             need(below(sets[k]), f"dropped: candidate {k} has no subset that is kept")
             losses.append(self.local_score(k)[1] - below(sets[k])[0])
         return max(losses)
@@ -490,7 +492,7 @@ class Checker:
             joined = {(min(a), max(a))} if kind == EDGE else set()
             todo.append((others | allowed & having, present | joined))
             todo.append((allowed - having, present))
-            readable(len(todo) * len(numbered) <= MAX_CELLS)
+            readable(len(todo) * len(numbered) <= MAX_TABLE)
         need(place == len(self.tree), f"the tree ends at entry {place}, but more follows")
 
     def bound_leaf(
@@ -500,7 +502,6 @@ class Checker:
         unit, constant, values = self.majorant(a[0])
         usable = [[k for k in group if k in allowed] for group in self.groups]
         if kind == CLUSTERS:
-            need(abs(self.h["grid"]) < 1100, "the grid makes no sense")
             fine = 1 << max(0, -self.h["grid"])  # multipliers are whole numbers of 1 / fine
             lifted = {k: fine * values[k] for k in chain(*usable)}
             for kind_of_row, members, y in self.priced_rows(a[1], present):
@@ -534,6 +535,7 @@ class Checker:
         rest = {v: [u for u in four if u != v] for v in four}
         sets = [(v, s) for v in four for size in (1, 2, 3) for s in combinations(rest[v], size)]
         need(len(members) == 4 + len(sets), "a facet does not have a weight for every set")
+        need(all(0 <= w <= MAX_WEIGHT for w in members[4:]), "a facet has weights without sense")
         weights = {(v, tuple(sorted(s))): w for (v, s), w in zip(sets, members[4:], strict=True)}
 
         def most(variables: frozenset[int]) -> int:
@@ -625,17 +627,135 @@ class Checker:
         return lo, hi, max(bounds), len(bounds)
 
 
-def main(arguments: list[str]) -> int:
-    """Check the file that is named, against a statement if there is one, and say what was found."""
+# ------------------------------------------------------------------------------- the statement
+
+ARCS = [[str, str]]
+SAID = {
+    "score": str, "gamma": float, "smoothing": float, "equivalent_sample_size": float,
+    "p": float, "target": str, "classes": [str], "features": [str], "data": str,
+    "distinct_rows": int, "total_weight": float, "max_parents": int, "class_restricted": bool,
+    "class_arcs": str, "listed": int, "required": ARCS, "forbidden": ARCS, "constant": [str],
+    "structure": [[str, [str]]], "objective": float, "gap": float, "coding": [Any],
+    "left_out": [str], "rows_left_out": int,
+}  # fmt: skip
+RULES = ("max_parents", "class_restricted", "class_arcs", "required", "forbidden")
+GAP = Fraction(1, 10**6)
+
+
+def read_statement(text: str) -> dict[str, Any]:
+    """What must be proved, from a file or from JSON."""
+    text = text if text.lstrip().startswith("{") else Path(text).read_text("utf-8")
+    found = json.loads(text, object_pairs_hook=unique)
+    readable(found.keys() <= SAID.keys(), f"statement: the keys are {', '.join(SAID)}")
+    said = {k: v if k == "coding" else read(v, SAID[k]) for k, v in found.items()}
+    if "p" in said:
+        p = said.pop("p")
+        readable(1 < 2 * p < 2 and "gamma" not in said, "statement: p or gamma, 1/2 < p < 1")
+        odds = p / (1 - p)
+        said["gamma"] = Fraction(log(odds.numerator, odds.denominator)[0], SCALE)
+    return said
+
+
+def facts(checker: Checker) -> dict[str, Any]:
+    """What a certificate says of its problem, by the keys of a statement."""
+    h, names = checker.h, [name for name, _ in checker.h["variables"]]
+    rule, listed, _ = h["candidates"].values()
+    some = [s for own in listed[1:] for s in own if s]
+    has_class = checker.is_margin or (some and all(0 in s for s in some))
+    has_class = bool(has_class or (rule and rule["class_restricted"]))
+    parents = zip(names, h["incumbent"], strict=False)
+    found = {"score": checker.score, "data": h["fingerprint"], "features": names[has_class:],
+             "distinct_rows": len(checker.rows), "listed": sum(map(len, listed)),
+             "total_weight": Fraction(sum(checker.weights), checker.unit),
+             "structure": [(v, sorted(names[p] for p in own)) for v, own in parents]}  # fmt: skip
+    keys = {"bdeu": ["equivalent_sample_size"]}.get(checker.score, [])
+    keys = ["gamma", "smoothing"] if checker.is_margin else keys
+    found |= {key: h["score"][key] for key in keys}
+    if has_class:
+        found |= {"target": names[0], "classes": [*h["variables"][0][1]]}
+    if rule:
+        del found["listed"]
+        found |= {key: rule[key] for key in ("max_parents", "class_restricted", "class_arcs")}
+        arcs = ("required", "forbidden")
+        found |= {key: sorted((names[p], names[c]) for p, c in rule[key]) for key in arcs}
+        found["constant"] = sorted(names[v] for v in rule["constant"])
+    return found
+
+
+def same(key: str, wanted: Any, found: Any) -> bool:
+    """Whether a part of a statement is what is wanted."""
+    if isinstance(wanted, Fraction):
+        return isinstance(found, Fraction) and abs(wanted - found) <= abs(wanted) / 10**12
+    if key in ("required", "forbidden", "constant"):
+        return found is not None and sorted(wanted) == found
+    if key == "structure":
+        return sorted((v, sorted(own)) for v, own in wanted) == sorted(found)
+    return bool((list(wanted) if isinstance(wanted, tuple) else wanted) == found)
+
+
+def relative_gap(checker: Checker) -> Fraction:
+    """Bound minus objective, over the larger of both and a hundredth of what a margin can be."""
+    most = Fraction(sum(checker.weights), checker.unit) * min(checker.gamma, Fraction(1)) / 100
+    size = max(abs(checker.bound), abs(checker.objective), most if checker.is_margin else 0)
+    return (checker.bound - checker.objective) / size if size else Fraction(0)
+
+
+def check_model(checker: Checker, said: dict[str, Any], model: str, data: str) -> list[str]:
+    """Bind model and table to the certificate; what was left out and not said to be."""
+    home = f"{__package__}." if __package__ else ""
+    binding, told = importlib.import_module(f"{home}exact_model"), list[str]()
+    fitted = json.loads(Path(model).read_bytes())
+    need(fitted["network"]["parents"] == [[*own] for own in checker.h["incumbent"]], "other arcs")
+    value = read(fitted["result"]["objective"], float)
+    inside = checker.objective <= value <= checker.bound
+    need(inside, "the objective of the model is not the score of its structure")
+    own = [{k: v for k, v in c.items() if k != "values"} for c in fitted["coding"]]
+    need(said.get("coding", own) == own, "the coding of the model is not the one asked for")
+    weights = [Fraction(w, checker.unit) for w in checker.weights]
     try:
-        wanted = json.loads(arguments[1], object_pairs_hook=unique) if arguments[1:] else {}
-        checker = Checker(Path(arguments[0]).read_bytes())
-        other = [key for key, part in wanted.items() if not meets(checker.h.get(key), part)]
+        bound = binding.bind(fitted, checker.h["variables"], checker.rows, weights, data)
+    except binding.DifferentError as reason:
+        raise Refuted(str(reason)) from None
+    for key, part in bound.items():
+        need(key not in said or same(key, said[key], part), f"{key} is {part}")
+        told += [f"{key} is {part}"] * (key not in said and bool(part))
+    return told
+
+
+def main(arguments: list[str]) -> int:
+    """Check what the command line names and print what was found."""
+    parser = argparse.ArgumentParser("exact", description="Check a certificate.")
+    parser.add_argument("certificate")
+    for option in ("--statement", "--model", "--data"):
+        parser.add_argument(option, default="")
+    parser.add_argument("--strict", action="store_true")
+    try:
+        asked = parser.parse_args(arguments)
+    except SystemExit as end:
+        return 2 if end.code else 0
+    told: list[str] = []
+    try:
+        readable(asked.model or not asked.data, "--data needs --model, which has the coding")
+        said = read_statement(asked.statement) if asked.statement else {}
+        checker = Checker(Path(asked.certificate).read_bytes())
+        found = facts(checker)
+        later = ("objective", "gap", "coding", "left_out", "rows_left_out")
+        now = {key: part for key, part in said.items() if key not in later}
+        other = [key for key, part in now.items() if not same(key, part, found.get(key))]
         need(not other, f"another statement than the one asked for: {', '.join(other)} differ")
         lo, hi, most, leaves = checker.check()
+        gap = relative_gap(checker)
+        need(gap <= said.get("gap", gap), f"the gap is {show(gap, ROUND_CEILING)}")
+        inside = checker.objective <= said.get("objective", checker.objective) <= checker.bound
+        need(inside, "the structure has another score")
+        if asked.model:
+            told += check_model(checker, said, asked.model, asked.data)
+        told += [f"the gap is {show(gap, ROUND_CEILING)}"] * (gap > GAP)
+        keys = [key for key in found if key in ("score", "gamma", "smoothing", "listed", *RULES)]
+        told += [f"the statement does not say {key}" for key in keys if key not in said]
     except Refuted as reason:
         print(f"NOT VERIFIED\n{reason}")  # noqa: T201
-        return 1
+        return 4 if asked.strict else 1
     except Exception as error:  # whatever the content makes fail cannot be read
         print(f"UNREADABLE\n{error!r}")  # noqa: T201
         return 2
@@ -647,9 +767,10 @@ def main(arguments: list[str]) -> int:
         f"structure: {show(lo, ROUND_FLOOR)} <= score <= {show(hi, ROUND_CEILING)}",
         f"any structure: score <= {show(most, ROUND_CEILING)} ({leaves} leaves)",
         f"claimed: objective {checker.objective}, bound {checker.bound}",
+        *(f"reservation: {text}" for text in told if asked.strict),
     )
     print("\n".join(lines))  # noqa: T201
-    return 0
+    return 4 if asked.strict and told else 0
 
 
 if __name__ == "__main__":

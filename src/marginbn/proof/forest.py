@@ -5,11 +5,17 @@ of a box and takes from it the point reached: margins and smoothing give dual we
 rounded to few bits; the bound, the split and the bounds of both sides then all come from the
 rounded weights, so what is recorded is what was used. There is no reduced-cost fixing: a fixed slot
 would be a leaf of its own in the proof. Where coefficients do not fit, or groups are asked for,
-rows are tied to each other (``tied_rows.py``).
+rows are tied to each other (groups of samples, below).
 
 What ``kernels/tree.py`` has compiled for many nodes is written here once more for one node, as the
 readable reference: which inherited vertices lie in a box, where Frank-Wolfe starts, what a split
 makes of a box. ``tests/proof/test_write.py`` compares the two.
+
+**Groups of samples.** Samples of one class may share their shares: ``u_m = w_m p`` with the same p
+for all members of a group is a choice of dual weights like any other, so the bound of the groups
+(``solvers/branch_bound/row_groups.py``) is a bound of the whole problem. The certificate holds the
+last grouping, and a vector of parts for every group. Groups are only ever split, so weights of an
+earlier, coarser grouping are given to the groups that have come of each group.
 """
 
 from __future__ import annotations
@@ -24,24 +30,96 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, DualWeights
 from marginbn.proof.record import Claim, Cutoff, Proof, Relaxation, RoundedMajorant, Visit
-from marginbn.proof.tied_rows import TiedRows
-from marginbn.solvers.branch_bound.arrays import encode
+from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels import gains, records, split
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import propagate
-from marginbn.solvers.branch_bound.kernels.combination import new_bounding
+from marginbn.solvers.branch_bound.kernels.combination import (
+    Bounding,
+    load_margins,
+    new_bounding,
+)
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, IntArray
+from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
 from marginbn.solvers.branch_bound.kernels.sides import worth_of
 from marginbn.solvers.branch_bound.kernels.tree import accuracy
-from marginbn.solvers.branch_bound.row_groups import RowsInUse, wants_groups
-from marginbn.solvers.branch_bound.rows import with_all_rows
+from marginbn.solvers.branch_bound.pair_tables import Coded, Poll
+from marginbn.solvers.branch_bound.row_groups import Groups, RowsInUse, wants_groups
+from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.branch_bound.shape import ACTIVE_VERTICES, KEPT_VERTICES, BranchBoundShape
 
 TIED = 5000
 """Samples from which on groups prove more in the same time: with 60 s on adult (19 469 of them) a
 gap of .34 % instead of .98 %, and nursery (12 960) in a third of the time."""
+
+
+COPIES = 6
+"""Coefficients of a group are held so many times: by row and column, and while it is split."""
+
+LEAST_LOSS = 1e-13
+"""What groups lose beside gamma and all weights where they lose nothing but rounding."""
+
+
+class TiedRows:
+    """Groups of samples, split where tying their weights costs too much."""
+
+    def __init__(self, encoding: Encoding, coded: Coded, budget: int, poll: Poll) -> None:
+        self.full = encoding.instance
+        self._groups = Groups(encoding, coded, budget // (8 * COPIES * self.full.linear.size))
+        self._poll = poll
+        self._origin: IntArray = np.arange(self._groups.n_groups)
+        self._visits, self._next_look, self._interval = 0, 1, 1
+
+    @property
+    def instance(self) -> Instance:
+        """The means of the groups."""
+        return self._groups.instance
+
+    @property
+    def group_of(self) -> NDArray[np.int32]:
+        """Group of every sample."""
+        return self._groups.group_of
+
+    def look(self, b: Bounding, gap: float) -> bool:
+        """Split groups that lose more than a small part of the gap at the relaxed solution; whether
+        any was. Less and less often while none is.
+        """
+        self._visits += 1
+        if self._visits < self._next_look:
+            return False
+        found = self._split_at(b, WORTH * gap)
+        self._interval = 1 if found else min(2 * self._interval, RAREST_CHECK)
+        self._next_look = self._visits + self._interval
+        load_margins(self.instance, b)
+        return found
+
+    def margins_of(self, b: Bounding, vertex: IntArray) -> FloatArray:
+        """Margins of the groups at a structure (groups, rivals), once they lose nothing there that
+        more groups would win back; the relaxed solution is forgotten.
+        """
+        b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
+        little = LEAST_LOSS * self.full.gamma * float(self.full.weights.sum())
+        while self._split_at(b, little):
+            pass
+        load_margins(self.instance, b)
+        count = self._groups.n_groups
+        return b.t[: records.count_rows(self.instance)].reshape(count, -1)
+
+    def _split_at(self, b: Bounding, tolerated: float) -> bool:
+        load_margins(self.full, b)
+        losses, before = self._groups.losses(b.t), self._groups.n_groups
+        if losses.total <= tolerated or not self._groups.split(losses, self._poll):
+            return False
+        self._origin = np.append(self._origin, self._groups.origin[before:])
+        return True
+
+    def spread(self, dual: DualWeights) -> DualWeights:
+        """Weights of an earlier grouping for the present one."""
+        known, heir = len(dual.parts), np.arange(self._groups.n_groups)
+        while (heir >= known).any():
+            heir = np.where(heir >= known, self._origin[heir], heir)
+        return DualWeights(dual.bits, dual.parts[heir])
 
 
 @dataclass(frozen=True, eq=False)

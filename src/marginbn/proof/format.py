@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -45,7 +45,6 @@ from marginbn.proof.certificate import (
     Certificate,
     Data,
     DualWeights,
-    Extent,
     Multipliers,
     NamedRow,
     RowKind,
@@ -60,14 +59,10 @@ MAX_BYTES = 2**30
 MAX_HEADER = 2**25
 """Largest header: text unfolds to much larger values than arrays do."""
 
-CHUNK = 2**14
-"""The compressed stream is handed over in pieces of this size."""
-
-HEADER_COST, MULTIPLIER_COST = 64, 100
-"""Bytes in memory at the most for a byte of the header, and for a row and value of multipliers."""
-
-Admit = Callable[[Extent, int], None]
-"""Hears after the header how much there is and how many bytes of arrays; may refuse by raising."""
+MAX_CELLS, MAX_TREE, MAX_MULTIPLIERS = 5 * 10**7, 2**22, 2 * 10**7
+"""Largest number of samples times variables and classes, of entries of the tree and of rows that
+multipliers name: more is refused before it is read.
+"""
 
 Indices = tuple[Count, ...]
 Arcs = tuple[tuple[Count, Count], ...]
@@ -192,74 +187,51 @@ def _arrays(c: Certificate) -> Iterator[bytes]:
     yield np.array([y for m in c.multipliers for y in m.values], dtype="<f8").tobytes()
 
 
-class TooMuchMemoryError(ProblemTooLargeError):
-    """Something would take more memory than is allowed."""
-
-    def __init__(self, what: str, memory: int, max_memory: int) -> None:
-        super().__init__(
-            f"{what} may take {memory / 1e6:.0f} MB of memory, more than the "
-            f"{max_memory / 1e6:.0f} MB allowed: raise max_memory (--max-memory)"
-        )
-
-
-def read_certificate(
-    path: PathLike,
-    max_bytes: int = MAX_BYTES,
-    admit: Admit | None = None,
-    max_memory: int | None = None,
-) -> Certificate:
+def read_certificate(path: PathLike, max_bytes: int = MAX_BYTES) -> Certificate:
     """Read a certificate; whatever is not as the format demands is a :class:`FormatError`."""
     content = read_bytes(path, max_bytes)
     with naming_file(path):
-        return decode_certificate(content, max_bytes, admit, max_memory)
+        return decode_certificate(content, max_bytes)
 
 
-def decode_certificate(
-    content: bytes,
-    max_bytes: int = MAX_BYTES,
-    admit: Admit | None = None,
-    max_memory: int | None = None,
-) -> Certificate:
-    """The certificate in the bytes of a file; raises :class:`MisfitError`."""
+def decode_certificate(content: bytes, max_bytes: int = MAX_BYTES) -> Certificate:
+    """The certificate in the bytes of a file; raises :class:`MisfitError`, and
+    :class:`ProblemTooLargeError` by what the header says.
+    """
     if not content.startswith(MAGIC):
         kind = MAGIC.decode().strip()
         raise MisfitError(
             f"this is no certificate that can be read: the first line is not {kind!r}"
         )
-    cursor = Cursor(memoryview(content)[len(MAGIC) :], max_bytes, max_memory)
+    cursor = Cursor(memoryview(content)[len(MAGIC) :], max_bytes)
     length = int(cursor.take("<i8", 1, "the length of the header")[0])
     if length > MAX_HEADER:
         raise MisfitError(f"the header would be longer than {MAX_HEADER} bytes")
-    cursor.reserve(HEADER_COST * length, "reading the header")
     header = _read_header(cursor.take("<u1", length, "the header").tobytes())
-    if admit is not None:
-        admit(_extent(header), _bytes_of_arrays(header))
+    _admit(header)
+    cursor.unfold_rest()
     certificate = _build(header, cursor)
     cursor.finish()
     return certificate
 
 
-def _extent(header: _Header) -> Extent:
-    arities = tuple(len(states) for _, states in header.variables)
-    shape = header.candidates
-    return Extent(
-        header.n_samples,
-        arities,
-        Score(**msgspec.structs.asdict(header.score)),
-        shape.candidate_rule,
-        shape.listed,
-        header.tree,
-        header.groups,
-    )
+def _admit(header: _Header) -> None:
+    """Refuse what would take too much memory or time, by the header alone."""
+    arities = [len(states) for _, states in header.variables]
+    cells = header.n_samples * (len(arities) + arities[0])
+    sizes = {
+        "samples times variables and classes": (cells, MAX_CELLS),
+        "entries of the tree": (header.tree, MAX_TREE),
+    }
+    for what, (size, most) in sizes.items():
+        if size > most:
+            raise ProblemTooLargeError(
+                f"this certificate is too large to be checked: {size} {what}, the limit is {most}"
+            )
 
 
-def _bytes_of_arrays(header: _Header) -> int:
-    """What the header says about all arrays but the rows and values of the multipliers."""
-    extent = _extent(header)
-    rows = header.n_samples * (4 * len(extent.arities) + 8)
-    rows += 4 * header.n_samples * (header.groups > 0)
-    parts = extent.n_parts * extent.n_rivals * sum(part_type(b).itemsize for b, _ in header.duals)
-    return rows + header.candidates.dropped // 8 + 4 * (header.tree + header.multipliers) + parts
+def _score(header: _Header) -> Score:
+    return Score(**msgspec.structs.asdict(header.score))
 
 
 def _read_header(text: bytes) -> _Header:
@@ -275,14 +247,15 @@ def _refuse_repeated_keys(pairs: list[tuple[str, object]]) -> None:
 
 
 class Cursor:
-    """Unfolds array after array, never more than is asked for and never more than the limit."""
+    """Hands out array after array of the compressed content, of which no more than a limit is
+    unfolded: the header first, the rest at once.
+    """
 
-    def __init__(self, content: memoryview, max_bytes: int, max_memory: int | None = None) -> None:
-        self._content = content
-        self._max_memory = max_memory
+    def __init__(self, content: memoryview, max_bytes: int) -> None:
+        self._packed: bytes | memoryview = content
         self._left = self._most = max_bytes
         self._unpacker = zlib.decompressobj()
-        self._fed = 0
+        self._rest = memoryview(b"")
 
     def take(self, dtype: Any, count: int, what: str) -> NDArray[Any]:
         """The next ``count`` numbers."""
@@ -291,44 +264,32 @@ class Cursor:
         if size > self._left:
             raise MisfitError(f"{what}: the content unfolds to more than {self._most} bytes")
         self._left -= size
-        content = self._unfold(size) if size >= 0 else b""
-        if len(content) != size:
+        content = self._rest[:size] if self._rest else memoryview(self._unfold(size))
+        self._rest = self._rest[size:]
+        if size < 0 or len(content) != size:
             raise MisfitError(f"{what} should have {count} entries, but the content ends before")
         return np.frombuffer(content, kind, count)
 
-    def reserve(self, memory: int, what: str) -> None:
-        """Refuse what would become larger in memory than is allowed."""
-        if self._max_memory is not None and memory > self._max_memory:
-            raise TooMuchMemoryError(what, memory, self._max_memory)
-
     def _unfold(self, size: int) -> bytes:
-        """So many bytes, or what is left."""
-        pieces = []
+        """At most so many bytes of what is still folded."""
         try:
-            while size > 0 and not self._unpacker.eof:
-                piece = self._unpacker.decompress(self._next(), size)
-                if not piece and self._fed == len(self._content):
-                    break
-                pieces.append(piece)
-                size -= len(piece)
+            piece = self._unpacker.decompress(self._packed, size) if size > 0 else b""
         except zlib.error as error:
             raise MisfitError(f"the compressed content is broken: {error}") from None
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def _next(self) -> bytes | memoryview:
-        """What was handed over and not used, or the next piece."""
-        if self._unpacker.unconsumed_tail:
-            return self._unpacker.unconsumed_tail
-        piece = self._content[self._fed : self._fed + CHUNK]
-        self._fed += len(piece)
+        self._packed = self._unpacker.unconsumed_tail if size > 0 else self._packed
         return piece
 
+    def unfold_rest(self) -> None:
+        """Unfold all arrays."""
+        self._rest = memoryview(self._unfold(self._left + 1))
+        if not self._unpacker.eof and len(self._rest) <= self._left:
+            raise MisfitError("the compressed content does not end where the file ends")
+
     def finish(self) -> None:
-        """Nothing may be left over, and the sum over everything must be right."""
-        if self._unfold(1):
+        """Nothing may be left over."""
+        if self._rest:
             raise MisfitError("more bytes follow the last array")
-        unused = self._unpacker.unused_data or self._fed < len(self._content)
-        if not self._unpacker.eof or unused:
+        if self._unpacker.unused_data:
             raise MisfitError("the compressed content does not end where the file ends")
 
 
@@ -336,18 +297,19 @@ def _build(header: _Header, cursor: Cursor) -> Certificate:
     data = _data(header, cursor)
     candidates = _candidates(header.candidates, cursor)
     tree = cursor.take("<i4", header.tree, "tree")
-    groups, extent = _groups(header, cursor), _extent(header)
+    groups, score = _groups(header, cursor), _score(header)
+    shape = header.groups or header.n_samples, score.n_rivals(data.arities[0])
     return Certificate(
         fingerprint=header.fingerprint,
         data=data,
-        score=extent.score,
+        score=score,
         candidates=candidates,
         incumbent=header.incumbent,
         objective=header.objective,
         bound=header.bound,
         grid=header.grid,
         tree=tree,
-        duals=_duals(header.duals, (extent.n_parts, extent.n_rivals), cursor),
+        duals=_duals(header.duals, shape, cursor),
         rows=tuple(NamedRow(*row) for row in header.rows),
         multipliers=_multipliers(header.multipliers, cursor),
         groups=groups,
@@ -408,7 +370,8 @@ def _multipliers(count: int, cursor: Cursor) -> tuple[Multipliers, ...]:
     if (lengths < 0).any():
         raise MisfitError("multipliers: lengths must not be negative")
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    cursor.reserve(MULTIPLIER_COST * (int(ends[-1]) + count), "reading the multipliers")
+    if ends[-1] > MAX_MULTIPLIERS:
+        raise ProblemTooLargeError(f"multipliers name {ends[-1]} rows, {MAX_MULTIPLIERS} at most")
     rows = cursor.take("<i4", int(ends[-1]), "rows of the multipliers").tolist()
     values = cursor.take("<f8", int(ends[-1]), "values of the multipliers").tolist()
     return tuple(

@@ -3,16 +3,19 @@
 A certificate carries its own problem: score, rows, candidates. Whoever checks it therefore learns
 that *something* is true; a proof over one listed structure, or of a smaller gamma, is a proof too.
 So the statement is read off the certificate in words and numbers (:meth:`Statement.of`), and it can
-be given from outside: every field of a :class:`Statement` that is not None must be met.
+be given from outside: every field of a :class:`Statement` that is not None must be met. In a file
+it is a JSON object with these fields as keys (:meth:`Statement.read`).
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
+from marginbn.files import MisfitError, decode, shorten
 from marginbn.proof.certificate import Candidates, Certificate, Data, Score
 
 NamedArcs = tuple[tuple[str, str], ...]
@@ -21,12 +24,12 @@ NamedParents = tuple[tuple[str, tuple[str, ...]], ...]
 SAME_NUMBER = 1e-12
 """Relative difference of two numbers that mean the same, as log 9 and log(0.9 / 0.1) do."""
 
-USUAL_PARENTS = 2
-"""A list of candidates is counted against all sets of at least so many parents."""
-
 MOST_SHOWN = 8
 
 _RULE = ("max_parents", "class_restricted", "class_arcs", "required", "forbidden")
+
+_ASKED = ("objective", "gap", "coding", "left_out", "rows_left_out")
+"""Fields that no certificate says of itself."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Statement:
     equivalent_sample_size
         Of BDeu.
     target, classes, features
-        Name and labels of the class, names of the features in order.
+        Name and labels of the class, names of the features in order. Where the score treats all
+        variables alike, ``features`` are all of them and there is no class.
     data
         SHA-256 of names, labels, rows and weights.
     distinct_rows, total_weight
@@ -67,6 +71,11 @@ class Statement:
         Only asked for: a score that the structure may have by the proof.
     gap
         Only asked for: the largest gap that is good enough.
+    coding
+        Only asked for: how values become states, an entry as in a model file for every feature.
+    left_out, rows_left_out
+        Only asked for: columns of the table, and the number of its rows, that the proof is not
+        about.
 
     Examples
     --------
@@ -96,16 +105,20 @@ class Statement:
     structure: NamedParents | None = None
     objective: float | None = None
     gap: float | None = None
+    coding: tuple[dict[str, Any], ...] | None = None
+    left_out: tuple[str, ...] | None = None
+    rows_left_out: int | None = None
 
     @classmethod
     def of(cls, certificate: Certificate) -> Statement:
         """The statement of a certificate, before anything about it is checked."""
         data = certificate.data
         parents = zip(data.names, certificate.incumbent, strict=False)
+        first = has_class(certificate)
         return cls(
-            target=data.names[0],
-            classes=data.states[0],
-            features=data.names[1:],
+            target=data.names[0] if first else None,
+            classes=data.states[0] if first else None,
+            features=data.names[first:],
             data=certificate.fingerprint,
             distinct_rows=len(data.codes),
             total_weight=_total(data.weights.tolist()),
@@ -114,12 +127,37 @@ class Statement:
             **_candidate_fields(data, certificate.candidates),
         )
 
+    @classmethod
+    def read(cls, content: bytes) -> Self:
+        """The statement of a file; p stands for gamma = log(p / (1 - p))."""
+        found = decode(content, dict[str, Any], "statement")
+        p = found.pop("p", None)
+        unknown = [key for key in found if key not in {f.name for f in fields(cls)}]
+        if unknown:
+            raise MisfitError(f"statement: there is no key {shorten(unknown[0])}")
+        said: Self = decode(json.dumps(found).encode(), cls, "statement")
+        if p is None:
+            return said
+        if said.gamma is not None or type(p) is not float or not 0.5 < p < 1.0:
+            raise MisfitError("statement: p must lie between 0.5 and 1, without gamma besides")
+        return replace(said, gamma=math.log(p / (1.0 - p)))
+
+    def write(self) -> dict[str, Any]:
+        """What is said, as JSON values that :meth:`read` understands."""
+        pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return {name: value for name, value in pairs if value is not None}
+
+    @property
+    def has_class(self) -> bool:
+        """Whether one of the variables is the class."""
+        return self.target is not None
+
     def differences_of(self, found: Statement) -> list[str]:
         """Where a statement that was found is not the one that is wanted here."""
         told = []
         for field in fields(self):
             name, wanted = field.name, getattr(self, field.name)
-            if wanted is None or name in ("objective", "gap"):
+            if wanted is None or name in _ASKED:
                 continue
             if name in _RULE and found.listed is not None:
                 continue  # told once, below
@@ -132,6 +170,12 @@ class Statement:
     @property
     def _asks_for_a_rule(self) -> bool:
         return self.listed is None and any(getattr(self, name) is not None for name in _RULE)
+
+    def unsaid_in(self, said: Statement) -> list[str]:
+        """Settings of this statement that another one does not mention."""
+        numbers = ("score", "gamma", "smoothing", "equivalent_sample_size")
+        names = [n for n in (*numbers, *_RULE) if getattr(self, n) is not None]
+        return [name for name in names if getattr(said, name) is None]
 
     def unmet_by(self, objective: float, bound: float, gap: float) -> list[str]:
         """Where the proven numbers are not those that are wanted here."""
@@ -148,13 +192,14 @@ class Statement:
     def record(self) -> dict[str, Any]:
         """For programs: everything that is said, with arcs and parents by name."""
         record = {f.name: getattr(self, f.name) for f in fields(self)}
-        del record["objective"], record["gap"]
+        for name in _ASKED:
+            del record[name]
+        if not self.has_class:
+            record["variables"] = record.pop("features")
         if self.total_weight == math.inf:
             record["total_weight"] = None  # JSON has no such number
         if self.gamma is not None:
             record["p"] = probability(self.gamma)
-        if self.listed is not None:
-            record["possible"], record["possible_max_parents"] = self._possible()
         if self.structure is not None:
             record["structure"] = {name: list(parents) for name, parents in self.structure}
         return record | {"candidates": self.candidate_text()}
@@ -164,11 +209,11 @@ class Statement:
     def lines(self) -> Iterator[tuple[str, str]]:
         """For people: label and text, most important first."""
         yield "score", self.score_text()
-        yield (
-            "classes",
-            f"{len(self.classes or ())} of {printable(self.target or '')}: {shown(self.classes)}",
-        )
-        yield "features", f"{len(self.features or ())}: {shown(self.features)}"
+        if self.has_class:
+            labels = f"{printable(self.target or '')}: {shown(self.classes)}"
+            yield "classes", f"{len(self.classes or ())} of {labels}"
+        kind = "features" if self.has_class else "variables"
+        yield kind, f"{len(self.features or ())}: {shown(self.features)}"
         if self.constant:
             yield "constant", f"{shown(self.constant)} (no parents, nobody's parent)"
         yield "rows", f"total weight {self.total_weight:.15g}, {self.distinct_rows} distinct"
@@ -192,11 +237,10 @@ class Statement:
     def candidate_text(self) -> str:
         """The rule, or how much of all parent sets the list is."""
         if self.listed is not None:
-            possible, most = self._possible()
-            return (
-                f"A CUSTOM LIST: {self.listed} of {_grouped(possible)} possible sets of at most "
-                f"{most} parents; structures outside of it are not spoken of"
-            )
+            sets = f"{self.listed} sets of at most {self.max_parents} parents"
+            return f"A CUSTOM LIST: {sets}; nothing is proved about structures outside of it"
+        if not self.has_class and self.max_parents == len(self.features or ()) - 1:
+            return "all sets of parents"
         text = f"all sets of at most {self.max_parents} parent{'s' * (self.max_parents != 1)}"
         if self.class_arcs == "all":
             text += ", the class among them; the class itself has none"
@@ -204,12 +248,14 @@ class Statement:
             text += ", for features none or with the class among them"
         return text
 
-    def _possible(self) -> tuple[int, int]:
-        """The number of sets that a rule would make, and its limit of parents."""
-        n, most = 1 + len(self.features or ()), max(self.max_parents or 0, USUAL_PARENTS)
-        if not self.class_restricted:
-            return n * _subsets(n - 1, most), most
-        return _subsets(n - 1, most) + (n - 1) * (1 + _subsets(n - 2, most - 1)), most
+
+def has_class(certificate: Certificate) -> bool:
+    """Whether variable 0 is a class: in the score, or in the candidates."""
+    rule, listed = certificate.candidates.rule, certificate.candidates.listed
+    if certificate.score.is_margin or rule is not None:
+        return certificate.score.is_margin or bool(rule and rule.class_restricted)
+    sets = [own for sets in listed[1:] for own in sets if own]
+    return bool(sets) and all(0 in own for own in sets)
 
 
 def _total(weights: list[float]) -> float:
@@ -217,11 +263,6 @@ def _total(weights: list[float]) -> float:
         return math.fsum(weights)
     except OverflowError:  # the checker refutes such weights
         return math.inf
-
-
-def _subsets(n: int, largest: int) -> int:
-    """Number of subsets of n things with at most ``largest`` members."""
-    return sum(math.comb(n, size) for size in range(min(n, largest) + 1))
 
 
 def probability(gamma: float) -> float:
@@ -233,22 +274,10 @@ def differences(certificate: Certificate, wanted: Sequence[Statement]) -> list[s
     """Where the statement of a certificate is not what is wanted, each difference once."""
     found = Statement.of(certificate)
     told = [text for statement in wanted for text in statement.differences_of(found)]
-    if any(statement._asks_for_a_rule for statement in wanted):
-        told += _false_constants(certificate)
     names = certificate.data.names
     if len(set(names)) < len(names) and any(_goes_by_name(s) for s in wanted):
         told.append("two variables have the same name, so that names say nothing")
     return list(dict.fromkeys(told))
-
-
-def _false_constants(certificate: Certificate) -> list[str]:
-    """A rule leaves out variables that are constant; others would be left out by deceit."""
-    data, rule = certificate.data, certificate.candidates.rule
-    declared = () if rule is None else rule.constant
-    false = [i for i in declared if not 0 <= i < len(data.names) or data.arities[i] > 1]
-    if not false:
-        return []
-    return [f"not constant, though declared to be: {shown(_names(data, false))}"]
 
 
 def _goes_by_name(statement: Statement) -> bool:
@@ -363,7 +392,3 @@ def shown(names: Sequence[str] | None) -> str:
 def printable(name: str) -> str:
     """A name on one line: a certificate must not write lines of a verdict of its own."""
     return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
-
-
-def _grouped(number: int) -> str:
-    return f"{number:,}".replace(",", " ")

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from marginbn.files import PathLike
-from marginbn.proof.certificate import Certificate, Extent
-from marginbn.proof.checker.statement import RefutedError, admit, check_form, default_memory
+from marginbn.proof.certificate import Certificate
 from marginbn.proof.checker.verdict import Progress, Verdict, check
-from marginbn.proof.format import MAX_BYTES, read_certificate
+from marginbn.proof.format import read_certificate
 from marginbn.proof.theorem import Statement, differences
 
 __all__ = ["Verdict", "verify_certificate"]
@@ -25,7 +24,6 @@ def verify_certificate(
     certificate: PathLike | Certificate,
     *,
     progress: Progress | None = None,
-    max_memory: int | None = None,
     expect: Statement | Sequence[Statement] = (),
 ) -> Verdict:
     """Check whether a certificate proves what it claims.
@@ -33,12 +31,9 @@ def verify_certificate(
     Parameters
     ----------
     certificate
-        A file written by a search with ``certificate=...``, or its content.
+        A file written by a search with ``certificate=...``, or its content as it was read.
     progress
         Called now and then with the number of tree entries checked and their total.
-    max_memory
-        Bytes that the check may take. What it needs is known from the header of the file, and more
-        than this is refused before anything is done. By default half of the machine's memory.
     expect
         What the certificate must prove; without it anything true will do, so read
         :meth:`Statement.of`. A certificate of another statement is refuted before its tree is read.
@@ -53,7 +48,7 @@ def verify_certificate(
     FormatError
         If the file is not a certificate at all, or a broken one.
     ProblemTooLargeError
-        If the check could take more memory than ``max_memory``, or weeks.
+        If the header asks for more memory than a few gigabytes, or for weeks.
 
     Examples
     --------
@@ -75,12 +70,12 @@ def verify_certificate(
     'the certificate proves another statement: gamma is 2.0, not 3.0'
     """
     if not isinstance(certificate, Certificate):
-        certificate = read_within(certificate, max_memory)
+        certificate = read_certificate(certificate)
     wanted = [expect] if isinstance(expect, Statement) else list(expect)
-    others = differences(certificate, wanted) if wanted and _has_form(certificate) else []
+    others = differences(certificate, wanted) if wanted else []
     if others:
         return Verdict(False, _another(others), certificate.objective, certificate.bound)
-    verdict = check(certificate, progress, max_memory)
+    verdict = check(certificate, progress)
     numbers = (verdict.objective, verdict.bound, verdict.gap)
     unmet = [text for statement in wanted for text in statement.unmet_by(*numbers)]
     if verdict and unmet:
@@ -90,22 +85,3 @@ def verify_certificate(
 
 def _another(told: list[str]) -> str:
     return f"the certificate proves another statement: {'; '.join(told)}"
-
-
-def _has_form(certificate: Certificate) -> bool:
-    """Whether a statement can be read off it; what has no form the check itself refutes."""
-    try:
-        check_form(certificate)
-    except RefutedError:
-        return False
-    return True
-
-
-def read_within(path: PathLike, max_memory: int | None = None) -> Certificate:
-    """Read a certificate unless reading or checking it could take more memory than allowed."""
-    allowed = default_memory() if max_memory is None else max_memory
-
-    def look(extent: Extent, in_arrays: int) -> None:
-        admit(extent, allowed, in_arrays)
-
-    return read_certificate(path, min(MAX_BYTES, allowed), look, allowed)

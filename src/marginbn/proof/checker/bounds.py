@@ -66,30 +66,6 @@ ROW_BYTES = 500_000_000
 """Rows that are kept once made."""
 
 
-@dataclass(frozen=True)
-class Spare:
-    """Memory beyond what the check needs: eight blocks of all kinds together, a quarter for
-    coefficients that are kept, an eighth for rows.
-    """
-
-    memory: int = 2**62
-
-    @property
-    def block(self) -> int:
-        """Bytes of a block."""
-        return min(BLOCK_BYTES, self.memory // 16)
-
-    @property
-    def dense(self) -> int:
-        """Bytes of coefficients that are kept."""
-        return min(DENSE_BYTES, self.memory // 4)
-
-    @property
-    def rows(self) -> int:
-        """Bytes of rows that are kept."""
-        return min(ROW_BYTES, self.memory // 8)
-
-
 def room(n: int) -> tuple[int, int, int]:
     """Bits of values, of the bonus b and of the penalty f for n features: n 2^(f + 3) < 2^63."""
     width = max(n, 1).bit_length()
@@ -123,16 +99,14 @@ class Majorants:
         space: Space,
         counts: ExactCounts,
         kept: NDArray[np.bool_],
-        spare: Spare | None = None,
     ) -> None:
         self._certificate = certificate
-        self._spare = spare or Spare()
         self._kept_ones = kept
         self._space = space
         self._counts = counts
         n_rows = len(certificate.data.codes) * max(1, certificate.data.arities[0] - 1)
         longest = max(n_rows, len(space.parents))
-        self._per_block = max(1, min(512, self._spare.block // (8 * longest)))
+        self._per_block = max(1, min(512, BLOCK_BYTES // (8 * longest)))
         self._block: dict[int, IntegerMajorant] = {}
 
     @property
@@ -198,7 +172,7 @@ class Majorants:
     def _pieces(self) -> list[tuple[int, int]]:
         """Ranges of candidates whose coefficients make a block."""
         n_rows = len(self._certificate.data.codes) * self.margins.n_rivals
-        width = max(1, self._spare.block // (8 * n_rows))
+        width = max(1, BLOCK_BYTES // (8 * n_rows))
         total = len(self._space.parents)
         return [(a, min(a + width, total)) for a in range(0, total, width)]
 
@@ -210,7 +184,7 @@ class Majorants:
         if piece in self._kept:
             return self._kept[piece]
         columns = self._columns(*piece)
-        if columns.nbytes * len(self._pieces) <= self._spare.dense:
+        if columns.nbytes * len(self._pieces) <= DENSE_BYTES:
             self._kept[piece] = columns
         return columns
 
@@ -399,7 +373,7 @@ def _facet_row(space: Space, members: tuple[int, ...]) -> Coefficients:
     if len(set(four)) < FACET_SIZE or not all(0 <= v < space.n_variables for v in four):
         raise RefutedError("a facet does not begin with four variables")
     families = [(v, inner) for v in four for inner in _subsets([u for u in four if u != v])]
-    if len(given) != len(families) or any(abs(weight) > LARGEST_WEIGHT for weight in given):
+    if len(given) != len(families) or any(not 0 <= weight <= LARGEST_WEIGHT for weight in given):
         raise RefutedError("a facet has weights that make no sense")
     weights = dict(zip(families, given, strict=True))
     total = np.zeros(len(space.parents), dtype=np.int64)
@@ -439,7 +413,6 @@ class Clusters:
 
     space: Space
     certificate: Certificate
-    spare: Spare = Spare()
     _kept: dict[int, Coefficients] = field(default_factory=dict)
 
     @cached_property
@@ -465,7 +438,7 @@ class Clusters:
     def _row(self, number: int, rule: RowRule) -> Coefficients:
         """The coefficients of a row, kept for the next leaf."""
         if number not in self._kept:
-            if 8 * len(self._kept) * len(self.space.parents) > self.spare.rows:
+            if 8 * len(self._kept) * len(self.space.parents) > ROW_BYTES:
                 self._kept.clear()
             self._kept[number] = rule.row(self.space, self.certificate.rows[number].members)
         return self._kept[number]

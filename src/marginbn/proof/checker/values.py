@@ -34,7 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.proof.certificate import Data, Score
-from marginbn.proof.checker.statement import FEW_STATES, MOST_LOGARITHMS
+
+FEW_STATES = 256
+"""Joint states up to so many are counted whether they occur or not."""
+
+MOST_LOGARITHMS = 200_000
+"""So many of each kind are remembered."""
 
 SHIFT = 44
 """Values are whole numbers of 2^-44."""
@@ -286,7 +291,6 @@ PENALTIES: dict[str, Callable[[Decimal], Decimal]] = {
     "loglik": lambda total: Decimal(0),
     "aic": lambda total: Decimal(1),
     "mdl": lambda total: total.ln() / 2,
-    "bic": lambda total: total.ln() / 2,
 }
 """Log likelihood minus so many nats per free parameter, a function of the total weight."""
 

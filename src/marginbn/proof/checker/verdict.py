@@ -1,7 +1,6 @@
 """Checks a certificate step by step; see :mod:`marginbn.proof.certificate` for what it says.
 
-1. The form and the data: plain numbers in their ranges, the fingerprint is that of the data, the
-   numbers of the score make sense.
+1. The data: the fingerprint is that of the data, the numbers of the score make sense.
 2. The candidates: rebuilt from their rule; dropped ones are dominated by a kept subset.
 3. The incumbent: made of candidates, acyclic, its score from the definition, rounded down, is at
    least the claimed objective.
@@ -37,19 +36,18 @@ from marginbn.proof.certificate import (
 from marginbn.proof.checker.bounds import (
     NOTHING,
     Clusters,
+    Edges,
     Forests,
     IntegerMajorant,
     Majorants,
-    Spare,
     ceil_to_grid,
 )
 from marginbn.proof.checker.statement import (
+    LARGEST_TABLE,
     RefutedError,
     Space,
-    admit,
     build_space,
-    check_form,
-    default_memory,
+    check_rule,
     is_acyclic,
     one_fewer,
 )
@@ -57,7 +55,6 @@ from marginbn.proof.checker.values import (
     SHIFT,
     SLACK,
     ExactCounts,
-    Integers,
     MarginValues,
     NotCheckableError,
     decomposable_scores,
@@ -117,20 +114,16 @@ class Verdict:
         return self.verified
 
 
-def check(
-    certificate: Certificate, progress: Progress | None = None, max_memory: int | None = None
-) -> Verdict:
-    """Check everything; raises nothing on a certificate that is merely wrong, and
-    :class:`ProblemTooLargeError` on one that asks for more memory or work than is allowed.
-    """
-    allowed = default_memory() if max_memory is None else max_memory
+def check(certificate: Certificate, progress: Progress | None = None) -> Verdict:
+    """Check everything; raises nothing on a certificate that is merely wrong."""
     try:
-        check_form(certificate)
-        needs = admit(certificate.extent, allowed)
+        check_rule(certificate)
         check_definition(certificate)
         shape = read_shape(certificate.tree)
         space = build_space(certificate.data, certificate.candidates)
-        checker = Checker(certificate, space, Spare(allowed - needs.memory))
+        if shape.depth * len(space.parents) > LARGEST_TABLE:
+            raise RefutedError("the tree is too deep to be checked")
+        checker = Checker(certificate, space)
         checker.check_incumbent()
         checker.check_tree(shape, progress)
         check_order(certificate)
@@ -139,8 +132,7 @@ def check(
         return Verdict(False, str(refuted), certificate.objective, certificate.bound)
     except MemoryError:
         raise ProblemTooLargeError(
-            "there is not enough memory to check this certificate: free some, or lower max_memory "
-            "(--max-memory), so that less is kept"
+            "there is not enough memory to check this certificate: free some"
         ) from None
     n_duals = len(certificate.duals)
     return Verdict(
@@ -214,119 +206,47 @@ def read_shape(tree: NDArray[np.int32]) -> TreeShape:
     return TreeShape(len(duals), depth, duals)
 
 
-@dataclass(eq=False, slots=True)
-class Decision:
-    """An object of the tree, the side that is open, and what that side took away."""
-
-    kind: int
-    arguments: tuple[int, ...]
-    with_it: bool = False
-    removed: Integers | None = None
-    joins: bool = False  # whether its edge is present because of it
-
-    def __str__(self) -> str:
-        if self.kind == CANDIDATE:
-            text = f"candidate {self.arguments[0]}"
-        elif self.kind == ARC:
-            text = f"arc {self.arguments[1]} -> {self.arguments[0]}"
-        else:
-            text = f"edge {min(self.arguments)} - {max(self.arguments)}"
-        return text if self.with_it else f"no {text}"
+Node = tuple[NDArray[np.bool_], frozenset[tuple[int, int]]]
+"""The structures of a node: allowed candidates, and edges that are present."""
 
 
-class Branch:
-    """The structures of one node: allowed candidates, edges that are present, and the way there.
-
-    Going down takes candidates away and going back up returns them, so that all levels together
-    hold every candidate once.
-    """
-
-    def __init__(self, space: Space, allowed: NDArray[np.bool_]) -> None:
-        self.space = space
-        self.allowed = allowed.copy()
-        self.present: set[tuple[int, int]] = set()
-        self.path: list[Decision] = []
-        self._starts = np.searchsorted(space.child, np.arange(space.n_variables + 1)).tolist()
-
-    def where(self) -> str:
-        """The last decisions that lead here, newest last."""
-        return ", ".join(map(str, self.path[-20:])) or "the root"
-
-    def split(self, kind: int, arguments: tuple[int, ...]) -> None:
-        """Go to the structures without an object."""
-        n = self.space.n_variables
-        if kind == CANDIDATE:
-            [k] = arguments
-            if not 0 <= k < len(self.space.parents):
-                raise RefutedError(f"candidate {k} does not exist (at {self.where()})")
-        elif not all(0 <= v < n for v in arguments) or arguments[0] == arguments[1]:
-            i, j = arguments
-            raise RefutedError(f"variables {i} and {j} cannot be joined (at {self.where()})")
-        self.path.append(Decision(kind, arguments))
-        self._enter(self.path[-1])
-
-    def turn(self) -> bool:
-        """After a leaf: go to the next side that is left; False if there is none."""
-        while self.path:
-            last = self.path[-1]
-            self._leave(last)
-            if not last.with_it:
-                last.with_it = True
-                self._enter(last)
-                return True
-            self.path.pop()
-        return False
-
-    def _enter(self, decision: Decision) -> None:
-        kind, arguments = decision.kind, decision.arguments
-        if kind == EDGE and decision.with_it:
-            pair = (min(arguments), max(arguments))
-            decision.joins = pair not in self.present
-            self.present.add(pair)
-            return
-        arcs = [arguments] if kind != EDGE else [arguments, arguments[::-1]]
-        found = [self._without(decision, arc) for arc in arcs]
-        decision.removed = np.concatenate(found)
-        self.allowed[decision.removed] = False
-
-    def _without(self, decision: Decision, arc: tuple[int, ...]) -> Integers:
-        """Allowed candidates of one child that do not belong to the side."""
-        child = int(self.space.child[arc[0]]) if decision.kind == CANDIDATE else arc[0]
-        begin, end = self._starts[child], self._starts[child + 1]
-        if decision.kind == CANDIDATE:
-            has_it = np.arange(begin, end) == arc[0]
-        else:
-            has_it = self.space.member[begin:end, arc[1]]
-        goes = self.allowed[begin:end] & (has_it != decision.with_it)
-        return np.asarray(np.flatnonzero(goes) + begin, dtype=np.int64)
-
-    def _leave(self, decision: Decision) -> None:
-        if decision.removed is not None:
-            self.allowed[decision.removed] = True
-            decision.removed = None
-        if decision.joins:
-            self.present.discard((min(decision.arguments), max(decision.arguments)))
-            decision.joins = False
+def children(space: Space, node: Node, kind: int, arguments: tuple[int, ...]) -> tuple[Node, Node]:
+    """The structures of a node without an object, and those with it."""
+    allowed, present = node
+    if kind == CANDIDATE:
+        [k] = arguments
+        if not 0 <= k < len(space.parents):
+            raise RefutedError(f"candidate {k} does not exist")
+        has_it, of_child = np.zeros(len(allowed), dtype=bool), space.child == space.child[k]
+        has_it[k] = True
+        return (allowed & ~has_it, present), (allowed & (has_it | ~of_child), present)
+    i, j = arguments
+    if i == j or not all(0 <= v < space.n_variables for v in arguments):
+        raise RefutedError(f"variables {i} and {j} cannot be joined")
+    if kind == EDGE:
+        joined = present | {(min(arguments), max(arguments))}
+        return (allowed & ~space.joining(i, j), present), (allowed, joined)
+    has_it = space.holding(i, j)
+    with_it = allowed & (has_it | (space.child != i))
+    return (allowed & ~has_it, present), (with_it, present)
 
 
 class Checker:
     """Steps 2 to 4."""
 
-    def __init__(self, certificate: Certificate, space: Space, spare: Spare | None = None) -> None:
-        spare = spare or Spare()
+    def __init__(self, certificate: Certificate, space: Space) -> None:
         self.certificate = certificate
         self.space = space
         self.counts = ExactCounts(certificate.data)
         dropped = certificate.candidates.dropped
         every = np.ones(len(space.parents), dtype=bool)
         self.kept = ~dropped if len(dropped) == len(every) else every
-        self.majorants = Majorants(certificate, space, self.counts, self.kept, spare)
+        self.majorants = Majorants(certificate, space, self.counts, self.kept)
         self.forests = Forests(space, self.kept)
         places = np.flatnonzero(self.kept)  # rows are priced over these alone
         parents = [space.parents[k] for k in places.tolist()]
-        self.clusters = Clusters(
-            Space(space.n_variables, space.child[places], parents), certificate, spare
-        )
+        kept = Space(space.n_variables, space.child[places], parents)
+        self.clusters = Clusters(kept, certificate)
 
     # ------------------------------------------------------------------ the incumbent
 
@@ -420,27 +340,30 @@ class Checker:
         grid, tree = self.certificate.grid, self.certificate.tree
         limit = math.floor(Fraction(self.certificate.bound) / Fraction(2) ** grid)
         limit -= ceil_to_grid(Fraction(self.loss(), 2**SHIFT), grid)
-        branch = Branch(self.space, self.kept)
-        place, leaf, more = 0, 0, True
-        while more:
-            kind = int(tree[place])
+        place, leaf, waiting = 0, 0, [(self.kept, frozenset[tuple[int, int]]())]
+        while waiting:
+            node, kind = waiting.pop(), int(tree[place])
             arguments = tuple(tree[place + 1 : place + 1 + ARGUMENTS[kind]].tolist())
             place += 1 + len(arguments)
             if kind in (EDGE, ARC, CANDIDATE):
-                branch.split(kind, arguments)
+                waiting += children(self.space, node, kind, arguments)[::-1]
                 continue
             self.majorants.prepare(shape.duals[leaf : leaf + LOOK_AHEAD])
             try:
-                self._check_leaf(branch, kind, arguments, limit)
+                self._check_leaf(*node, kind, arguments, limit)
             except RefutedError as refuted:
-                raise RefutedError(f"leaf {leaf} ({branch.where()}): {refuted}") from None
+                raise RefutedError(f"leaf {leaf}: {refuted}") from None
             leaf += 1
             if progress is not None:
                 progress(place, len(tree))
-            more = branch.turn()
 
     def _check_leaf(
-        self, branch: Branch, kind: int, arguments: tuple[int, ...], limit: int
+        self,
+        allowed: NDArray[np.bool_],
+        present: Edges,
+        kind: int,
+        arguments: tuple[int, ...],
+        limit: int,
     ) -> None:
         if not 0 <= arguments[0] < self.majorants.count:
             raise RefutedError(f"dual weights {arguments[0]} do not exist")
@@ -448,15 +371,14 @@ class Checker:
         if kind == FOREST:
             if self.forests.reason is not None:
                 raise RefutedError(f"forests bound nothing here: {self.forests.reason}")
-            bound = self.forests.bound(majorant, branch.allowed, branch.present, limit)
+            bound = self.forests.bound(majorant, allowed, present, limit)
         else:
             assert kind == CLUSTERS
             if not 0 <= arguments[1] < len(self.certificate.multipliers):
                 raise RefutedError(f"multipliers {arguments[1]} do not exist")
             multipliers = self.certificate.multipliers[arguments[1]]
             over_kept = IntegerMajorant(majorant.constant, majorant.values[self.kept])
-            allowed = branch.allowed[self.kept]
-            bound = self.clusters.bound(over_kept, multipliers, allowed, branch.present)
+            bound = self.clusters.bound(over_kept, multipliers, allowed[self.kept], present)
         if bound > limit and bound != NOTHING:
             value = float(bound * Fraction(2) ** self.certificate.grid)
             raise RefutedError(

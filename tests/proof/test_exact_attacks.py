@@ -1,0 +1,262 @@
+"""Attacks that were once accepted, or kept a checker busy: both checkers refuse them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_exact import with_header
+from test_format import tiny_certificate
+from typer.testing import CliRunner
+
+from certificates import sealed
+from marginbn.cli import app
+from marginbn.exceptions import InputError
+from marginbn.problem.candidates import CandidateRule
+from marginbn.proof import exact
+from marginbn.proof.certificate import (
+    CLUSTERS,
+    Candidates,
+    Certificate,
+    Data,
+    Multipliers,
+    NamedRow,
+    Score,
+)
+from marginbn.proof.checker import verify_certificate
+from marginbn.proof.format import MAX_TREE, encode_certificate, read_certificate
+
+Record = dict[str, Any]
+
+
+def verdicts(content: Certificate | bytes, folder: Path) -> tuple[bool, bool]:
+    """Whether either checker accepts the file of a certificate."""
+    path = folder / "proof.cert"
+    path.write_bytes(content if isinstance(content, bytes) else encode_certificate(content))
+    try:
+        first = bool(verify_certificate(path))
+    except InputError:
+        first = False
+    return first, exact.main([str(path)]) == 0
+
+
+# ------------------------------------------------------------------------------- a model (A2)
+
+
+def write_rows(path: Path, n_rows: int = 120) -> None:
+    """Categories, numbers, missing values and more categories than states."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, n_rows)
+    near = y ^ (rng.random(n_rows) < 0.15)
+    number = np.round(1.5 * y + rng.normal(0, 1, n_rows), 2)
+    many = rng.integers(0, 60, n_rows)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["colour", "size", "many", "label"])
+        for i in range(n_rows):
+            size = "?" if i % 9 == 0 else number[i]
+            writer.writerow([("red", "blue")[near[i]], size, f"m{many[i]}", ("no", "yes")[y[i]]])
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with t.csv, m.json and m.cert of a counted classifier with weights."""
+    folder = tmp_path_factory.mktemp("fitted")
+    write_rows(folder / "t.csv")
+    usual = ["-t", "label", "--method", "max-margin", "--class-weight", "yes=2", "-q"]
+    files = ["-o", str(folder / "m.json"), "--certificate", str(folder / "m.cert")]
+    arguments = ["fit", str(folder / "t.csv"), "--holdout", "0"]
+    found = CliRunner().invoke(app, [*arguments, *usual, *files])
+    assert found.exit_code == 0, found.output
+    return folder
+
+
+def codes_of(folder: Path, model: Record, *, with_data: bool) -> tuple[int, int, str]:
+    """Exit codes of both checkers about a changed model, and what the first one prints."""
+    path = folder / "changed.json"
+    path.write_text(json.dumps(model))
+    more = ["--model", str(path), *(["--data", str(folder / "t.csv")] if with_data else [])]
+    first = CliRunner().invoke(app, ["verify", str(folder / "m.cert"), *more])
+    return first.exit_code, exact.main([str(folder / "m.cert"), *more]), first.output
+
+
+def reversed_categories(model: Record) -> None:
+    model["coding"][0]["categories"].reverse()
+
+
+def moved_cuts(model: Record) -> None:
+    column = next(c for c in model["coding"] if c["cuts"])
+    column["cuts"] = [cut + 100.0 for cut in column["cuts"]]
+
+
+def renamed_category(model: Record) -> None:
+    model["coding"][0]["categories"][0] = "black"
+
+
+def renamed_label(model: Record) -> None:
+    model["classes"]["labels"] = ["maybe", "yes"]
+
+
+def renamed_everywhere(model: Record) -> None:
+    """The network agrees with the coding, the certificate does not."""
+    renamed_category(model)
+    model["network"]["variables"][1]["states"][0] = "black"
+
+
+def counted_entry(model: Record) -> None:
+    table = model["network"]["log_tables"][0]
+    table[:2] = [np.log(0.3), np.log(0.7)]
+
+
+def another_class_weight(model: Record) -> None:
+    model["params"]["class_weight"] = {"dict": [["yes", 3.0]]}
+
+
+def other_merged(model: Record) -> None:
+    plan = next(p for p in model["preparation"] if p["merged"])
+    plan["merged"] = plan["merged"][1:]
+
+
+STATES = [reversed_categories, moved_cuts, renamed_category, renamed_label, renamed_everywhere]
+ROWS = [another_class_weight, other_merged]
+
+
+@pytest.mark.parametrize("change", [*STATES, counted_entry])
+@pytest.mark.parametrize("with_data", [False, True])
+def test_a_changed_model_is_refuted(
+    change: Callable[[Record], None], with_data: bool, fitted: Path
+) -> None:
+    """A2: by both checkers, with and without the table, and the difference is named."""
+    model = json.loads((fitted / "m.json").read_text())
+    assert codes_of(fitted, model, with_data=with_data)[:2] == (0, 0)
+    change(model)
+    first, second, text = codes_of(fitted, model, with_data=with_data)
+    assert (first, second) == (1, 1), text
+    assert text.startswith("REFUTED")
+
+
+@pytest.mark.parametrize("change", ROWS)
+def test_rows_that_the_model_does_not_make_are_refuted(
+    change: Callable[[Record], None], fitted: Path
+) -> None:
+    """Weights and merged categories are seen where the table is encoded."""
+    model = json.loads((fitted / "m.json").read_text())
+    change(model)
+    assert codes_of(fitted, model, with_data=True)[:2] == (1, 1)
+
+
+@pytest.mark.parametrize("line", ["red,0.5,m1,yes", "blue,,m59,no", "green,0.5,m1,yes"])
+def test_another_row_is_refuted(line: str, fitted: Path) -> None:
+    """One more row, known or unknown to the coding."""
+    more = fitted / "more.csv"
+    more.write_text((fitted / "t.csv").read_text() + line + "\n")
+    arguments = ["--model", str(fitted / "m.json"), "--data", str(more)]
+    assert CliRunner().invoke(app, ["verify", str(fitted / "m.cert"), *arguments]).exit_code == 1
+    assert exact.main([str(fitted / "m.cert"), *arguments]) == 1
+
+
+# ------------------------------------------------------------------------------- work (A4, A5)
+
+
+def one_dropped_set(members: int) -> Certificate:
+    """A binary variable that may have all others as parents, and that set is dropped."""
+    n = members + 1
+    names = tuple(f"x{i}" for i in range(n))
+    data = Data(names, (("0", "1"),) * n, np.zeros((1, n), dtype=np.int32), np.ones(1))
+    listed = (((), tuple(range(1, n))), *(((),),) * members)
+    dropped = np.array([False, True, *[False] * members])
+    return sealed(
+        replace(
+            tiny_certificate(),
+            data=data,
+            score=Score("loglik"),
+            candidates=Candidates(None, listed, dropped),
+            incumbent=((),) * n,
+            objective=-1.0,
+            bound=1.0,
+            duals=(),
+            tree=np.array([CLUSTERS, 0, 0], dtype=np.int32),
+            multipliers=(Multipliers((), ()),),
+        )
+    )
+
+
+def test_dropped_sets_have_at_most_twenty_members(tmp_path: Path) -> None:
+    """A4: 507 bytes once asked the second checker for 2^40 subsets."""
+    assert verdicts(one_dropped_set(3), tmp_path) == (True, True)
+    assert verdicts(one_dropped_set(40), tmp_path) == (False, False)
+
+
+def test_trees_have_a_largest_size(tmp_path: Path) -> None:
+    """A5: a small file with 49 million entries is refused by its header."""
+    tree = np.zeros(MAX_TREE + 1, dtype=np.int32)
+    assert verdicts(replace(tiny_certificate(), tree=tree), tmp_path) == (False, False)
+    assert (tmp_path / "proof.cert").stat().st_size < 100_000
+
+
+# ------------------------------------------------------------------------------- ranges (A7)
+
+
+def with_facet(weight: int) -> Certificate:
+    """Two variables more, and a facet with one multiplier of zero."""
+    names = ("class", "a", "b", "c")
+    codes = np.zeros((2, 4), dtype=np.int32)
+    codes[1] = 1
+    data = Data(names, (("0", "1"),) * 4, codes, np.array([9.0, 9.0]))
+    rule = CandidateRule(0, True, (), (), ())
+    row = NamedRow("facet", (0, 1, 2, 3, *[weight] * 28))
+    return sealed(
+        replace(
+            tiny_certificate(),
+            data=data,
+            candidates=Candidates(rule, (), np.zeros(0, dtype=bool)),
+            incumbent=((),) * 4,
+            objective=-1.0,
+            tree=np.array([CLUSTERS, 0, 0], dtype=np.int32),
+            rows=(row,),
+            multipliers=(Multipliers((0,), (0.0,)),),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("weight", "is_fine"), [(0, True), (1000, True), (1001, False), (-1, False)]
+)
+def test_weights_of_facets_have_one_range(weight: int, is_fine: bool, tmp_path: Path) -> None:
+    """A7: whole numbers from 0 to 1000, for both readers."""
+    assert verdicts(with_facet(weight), tmp_path) == (is_fine, is_fine)
+
+
+@pytest.mark.parametrize(("grid", "is_fine"), [(-36, True), (-301, False), (65, False)])
+def test_the_grid_has_one_range(grid: int, is_fine: bool, tmp_path: Path) -> None:
+    """A7: from -300 to 64, whether a multiplier uses it or not."""
+    assert verdicts(replace(tiny_certificate(), grid=grid), tmp_path) == (is_fine, is_fine)
+
+
+def test_scores_have_one_name_each(tmp_path: Path) -> None:
+    """A7: the format knows mdl, and bic is another word for it elsewhere."""
+    plain = one_dropped_set(2)
+    for name, is_fine in (("mdl", True), ("bic", False)):
+        certificate = replace(plain, score=Score(name), objective=-9.0, bound=1.0)
+        assert verdicts(certificate, tmp_path) == (is_fine, is_fine)
+
+
+@pytest.mark.parametrize("weight", [1e-101, 1e101])
+def test_weights_have_one_range(weight: float, tmp_path: Path) -> None:
+    """From 1e-100 to 1e100."""
+    data = replace(tiny_certificate().data, weights=np.array([9.0, weight]))
+    assert verdicts(sealed(replace(tiny_certificate(), data=data)), tmp_path) == (False, False)
+
+
+def test_a_header_that_is_read_once_is_read_twice_alike(tmp_path: Path) -> None:
+    """A repeated key is unreadable for both."""
+    packed = with_header(tiny_certificate(), lambda text: text.replace("{", '{"tree": 2, ', 1))
+    assert verdicts(packed, tmp_path) == (False, False)
+    assert verdicts(tiny_certificate(), tmp_path) == (True, True)
+    assert read_certificate(tmp_path / "proof.cert").objective == tiny_certificate().objective
