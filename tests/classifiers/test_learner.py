@@ -29,6 +29,7 @@ from marginbn import (
     verify_certificate,
     verify_model,
 )
+from marginbn.classifiers import learner as learner_module
 from marginbn.data.table import as_table
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import drop_dominated
@@ -240,7 +241,18 @@ def test_wrong_parameters_are_named(parameters: dict[str, Any], message: str) ->
         BayesianNetworkLearner(**parameters).fit(chain(30))
 
 
-def test_a_limit_is_a_normal_ending() -> None:
+def test_scores_obey_the_limit() -> None:
+    """Sets of one parent are scored whatever the time; the verdict is about these."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner = BayesianNetworkLearner(time_limit=1e-9).fit(chain())
+    assert any("networks of at most 1 parent per variable" in str(w.message) for w in caught)
+    assert learner.max_parents_ == 1
+    assert max(map(len, learner.structure_.parents)) <= 1
+
+
+def test_a_limit_is_a_normal_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner_module, "half_used", lambda limit, elapsed: lambda: False)
     with pytest.warns(OptimalityWarning, match="gap"):
         learner = BayesianNetworkLearner(time_limit=1e-9).fit(chain())
     assert learner.status_ == "time_limit"

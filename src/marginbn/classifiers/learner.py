@@ -9,6 +9,7 @@ categories, missing values) is what the classifiers do with it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Self, get_args
 
@@ -31,9 +32,10 @@ from marginbn.data.preparation import TableSettings
 from marginbn.data.source import Source, row_pieces
 from marginbn.data.table import Table, as_stream
 from marginbn.data.training import TrainingRows, survey, survey_rows
-from marginbn.exceptions import DataWarning, InputError, warn_user
+from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
 from marginbn.files import PathLike
 from marginbn.network.network import BayesianNetwork
+from marginbn.network.wording import counted
 from marginbn.problem.candidates import Arcs
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
@@ -70,8 +72,9 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
     time_limit : float or None, default=50.0
-        Seconds for the whole fit, reading included; reading and scores are not interrupted, and the
-        search has at least a tenth of it, up to half a second.
+        Seconds for the whole fit. Reading is not cut short; when half of the rest has passed, no
+        larger parent sets are scored (``max_parents_``), with an :class:`OptimalityWarning`. The
+        search has at least a tenth of the limit, up to half a second.
     certificate, random_state, n_jobs, search
         As in :class:`MaxMarginBNClassifier`.
 
@@ -260,10 +263,18 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         training = rows.encode(half_used(self.time_limit, rows.elapsed), self.n_bins)
         data, coding = training.data, training.coding
         _name_constant(data)
-        problem = self.build_problem(data)
+        is_late = half_used(self.time_limit, rows.elapsed)
+        problem = self.build_problem(data, None if self.time_limit is None else is_late)
         self.n_candidates_ = problem.candidates.n_candidates
         rule = problem.candidates.rule
         self.max_parents_ = min(rule.max_parents if rule else len(data.names), len(data.names) - 1)
+        if is_late() and self.max_parents_ < (self.max_parents or len(data.names)) - 1:
+            warn_user(
+                "time_limit ended the scoring: networks of at most "
+                f"{counted(self.max_parents_, 'parent')} per variable are compared; a larger "
+                "time_limit allows more",
+                OptimalityWarning,
+            )
         found = run_search(
             problem,
             self.search or DEFAULT_SEARCH,
@@ -295,8 +306,10 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         """Required and forbidden arcs."""
         return Arcs(self.required_arcs, self.forbidden_arcs, self.tiers)
 
-    def build_problem(self, data: EncodedData) -> StructureProblem:
-        """What is maximised over which structures."""
+    def build_problem(
+        self, data: EncodedData, is_late: Callable[[], bool] | None = None
+    ) -> StructureProblem:
+        """What is maximised over which structures; of fewer parents if it is late."""
         required, forbidden = self.arcs().resolve(data.names)
         return local_scores(
             data,
@@ -307,6 +320,7 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
             forbidden=forbidden,
             n_jobs=self.n_jobs,
             progress=ScoringListener() if (self.search or DEFAULT_SEARCH).verbose else None,
+            is_late=is_late,
         )
 
     # ------------------------------------------------------------------ what the network says

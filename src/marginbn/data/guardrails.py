@@ -13,13 +13,14 @@ evidence and what to do about it. ``fit`` warns of the same lines that ``inspect
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data.columns import Column, parse_number
 from marginbn.data.discretize import assign_bins, mdlp_cuts
-from marginbn.data.labelled import LabelledTable, row_keys
+from marginbn.data.labelled import LabelledTable, label_codes, mixed_bits, row_keys
 from marginbn.data.table import Table
 
 LOOKED_AT = 20_000
@@ -31,6 +32,9 @@ LEAST_ROWS = 50
 MOST_ERRORS, MOST_EXPECTED = 0.02, 0.05
 """Errors of a column that is named, and errors to be expected of it, as shares of those that the
 most frequent class makes."""
+
+GLANCE_ROWS, GLANCE_SHARES = 1000, np.linspace(0.0, 1.0, 33)[1:-1]
+"""Rows that are looked at first, and the quantiles between which numbers are alike there."""
 
 REPEATED = 0.01
 """Share of the rows that must be repeated to be told."""
@@ -44,7 +48,8 @@ def find_slips(rows: LabelledTable, used: Sequence[str], has_class: bool = True)
         return []
     rows = _few_rows(rows)
     table = rows.features.select(used)
-    leaks = [(c.name, _leak(c, rows.labels)) for c in table.columns if has_class]
+    y = label_codes(rows.labels)[1].astype(np.int64) if has_class else np.zeros(0, dtype=np.int64)
+    leaks = [(c.name, _leak(c, y)) for c in table.columns if has_class and _may_leak(c, y)]
     lines = [_leak_text(name, *found) for name, found in leaks if found is not None]
     lines += [
         f"{_listed(names[1:])} and {names[0]!r} determine each other: keep one of them"
@@ -77,20 +82,38 @@ def _few_rows(rows: LabelledTable) -> LabelledTable:
 # --- the class ------------------------------------------------------------------------------------
 
 
-def _leak(column: Column, labels: NDArray[np.generic]) -> tuple[int, int] | None:
+def _may_leak(column: Column, y: NDArray[np.int64]) -> bool:
+    """Whether some rows leave it open that the column gives the class away: most do not.
+
+    Values, or as many bins of them, have a majority class in these rows; a column that is right in
+    nearly all rows must be wrong in few of these.
+    """
+    few, own = column.take(np.arange(min(len(y), GLANCE_ROWS))), y[:GLANCE_ROWS]
+    codes = few.codes
+    if few.kind == "numeric":
+        cuts = np.unique(np.nanquantile(few.numbers, GLANCE_SHARES)) if ~few.missing.all() else []
+        codes = assign_bins(few.numbers, cuts)
+    own, codes = own[codes >= 0], codes[codes >= 0]
+    counts = np.zeros((int(codes.max(initial=0)) + 1, int(y.max()) + 1))
+    np.add.at(counts, (codes, own), 1)
+    wrong, rare = counts.sum() - counts.max(axis=1).sum(), counts.sum() - counts.sum(axis=0).max()
+    return bool(rare < LEAST_ROWS or 2 * wrong <= rare)
+
+
+def _leak(column: Column, y: NDArray[np.int64]) -> tuple[int, int] | None:
     """Held-out rows that the column alone gets right, and how many there are; None if it does not
     get nearly all of them right.
 
     Each half of the rows is judged by the other. With e errors, e + 3 bounds the number that is to
     be expected with a confidence of 95 % if e is 0, so that a small table is no proof.
     """
-    classes, y = np.unique(labels, return_inverse=True)
-    if len(classes) < 2 or len(classes) > len(labels) // 2:
+    n_classes = int(y.max()) + 1
+    if n_classes < 2 or n_classes > len(y) // 2:
         return None
     first = row_keys(0, len(y)) % np.uint64(2) == 0
     right = judged = rare = 0
     for half in (first, ~first):
-        own, guess = _judge(column, y, half, len(classes))
+        own, guess = _judge(column, y, half, n_classes)
         right += int((own == guess).sum())
         judged += len(own)
         rare += len(own) - int(np.bincount(own, minlength=1).max())
@@ -140,19 +163,27 @@ def _one_to_one(table: Table) -> list[list[str]]:
     Values are numbered in the order in which they turn up: columns that determine each other have
     the same numbers. Columns of nearly nothing but different values do so by chance.
     """
-    groups: dict[bytes, list[str]] = {}
-    for column in table.columns:
-        values = column.codes if column.kind == "categorical" else column.numbers
-        distinct, first, place = np.unique(values, return_index=True, return_inverse=True)
-        if len(distinct) < 2:
-            continue
-        key = values.tobytes()  # equal columns are told even so
-        if len(distinct) <= table.n_rows // 2:
-            order = np.empty(len(distinct), dtype=np.int32)
-            order[np.argsort(first)] = np.arange(len(distinct))
-            key = order[place.reshape(-1)].tobytes()
-        groups.setdefault(key, []).append(column.name)
-    return [names for names in groups.values() if len(names) > 1]
+    alike = [*table.columns]
+    for n_rows in (LEAST_ROWS, table.n_rows):  # most columns differ in the first rows already
+        groups: dict[bytes, list[Column]] = {}
+        for column in alike:
+            values = column.codes if column.kind == "categorical" else column.numbers
+            groups.setdefault(_order_of_values(values[:n_rows]), []).append(column)
+        groups.pop(b"", None)
+        alike = [column for columns in groups.values() if len(columns) > 1 for column in columns]
+    return [[column.name for column in columns] for columns in groups.values() if len(columns) > 1]
+
+
+def _order_of_values(values: NDArray[Any]) -> bytes:
+    """Numbers of values in the order in which they turn up; empty if there is but one value."""
+    distinct, first, place = np.unique(values, return_index=True, return_inverse=True)
+    if len(distinct) < 2 and len(values) > LEAST_ROWS:
+        return b""
+    if len(distinct) > len(values) // 2 and len(values) > LEAST_ROWS:
+        return values.tobytes()  # equal columns are told even so
+    order = np.empty(len(distinct), dtype=np.int32)
+    order[np.argsort(first)] = np.arange(len(distinct))
+    return order[place.reshape(-1)].tobytes()
 
 
 def _second_header(table: Table) -> str:
@@ -183,12 +214,10 @@ def _repeated_rows(table: Table) -> int:
         return 0
     measured = max(numeric, key=lambda column: len(np.unique(column.numbers)))
     known = table.take(~measured.missing)
-    keys = np.zeros(known.n_rows, dtype=np.int64)
+    keys = np.zeros(known.n_rows, dtype=np.uint64)
     for column in known.columns:
-        values = column.numbers if column.kind == "numeric" else column.codes
-        _, place = np.unique(values, return_inverse=True)
-        _, keys = np.unique(keys * (len(values) + 1) + place.reshape(-1), return_inverse=True)
-        keys = keys.reshape(-1).astype(np.int64)
-    n_different = int(keys.max(initial=-1)) + 1
+        numbers = column.numbers + 0.0 if column.kind == "numeric" else column.codes
+        keys = mixed_bits(keys ^ numbers.astype(np.float64).view(np.uint64))
+    n_different = len(np.unique(keys))
     n_numbers = len(np.unique(known.column(measured.name).numbers))
     return known.n_rows - n_different if 4 * n_numbers >= 3 * n_different else 0

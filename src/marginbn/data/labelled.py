@@ -426,9 +426,13 @@ SAMPLE_ROWS = 250_000
 
 
 def row_keys(first_row: int, n_rows: int) -> NDArray[np.uint64]:
-    """Keys of consecutive rows: the finaliser of splitmix64, a bijection of 64 bits."""
-    keys = np.arange(first_row + 1, first_row + n_rows + 1, dtype=np.uint64)
-    keys *= np.uint64(0x9E3779B97F4A7C15)
+    """Keys of consecutive rows."""
+    return mixed_bits(np.arange(first_row + 1, first_row + n_rows + 1, dtype=np.uint64))
+
+
+def mixed_bits(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Hashes of numbers: the finaliser of splitmix64, a bijection of 64 bits."""
+    keys = keys * np.uint64(0x9E3779B97F4A7C15)
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return keys ^ (keys >> np.uint64(31))

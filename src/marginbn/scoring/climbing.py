@@ -272,11 +272,13 @@ def climb_lattices(
     least: int,
     most: int,
     progress: Progress | None = None,
+    is_late: Callable[[], bool] = lambda: False,
 ) -> tuple[list[Climb], int]:
     """All children, level by level, so that they share the sums over sets.
 
     Sets of up to ``least`` members are scored in any case. Larger ones up to ``most`` are scored as
-    long as a level of all children fits :data:`MAX_WORK`, :data:`MAX_BYTES` and :data:`MAX_KEPT`.
+    long as a level of all children fits :data:`MAX_WORK`, :data:`MAX_BYTES` and :data:`MAX_KEPT`,
+    and it is not late.
     Returns the largest size for which all sets were scored as well; ``most`` if no set is open.
     """
     climbs = [Climb(lattice, sums, most) for lattice in lattices]
@@ -285,7 +287,7 @@ def climb_lattices(
         if not any(climb.n_open for climb in climbs):
             break
         waiting = [climb for climb in climbs if climb.size == size - 1]
-        if size > least and not _has_room(sums, waiting, size):
+        if size > least and (is_late() or not _has_room(sums, waiting, size)):
             return climbs, size - 1
         for climb in waiting:
             total += climb.rise()
@@ -294,7 +296,7 @@ def climb_lattices(
                     f"more than {MAX_CANDIDATES} sets of at most {least} parents could matter; "
                     "set a smaller max_parents, or use fewer columns"
                 )
-            if size > least and _is_too_much(sums, climbs):
+            if size > least and (is_late() or _is_too_much(sums, climbs)):
                 for risen in (c for c in waiting if c.size == size):
                     risen.forget_level()
                 return climbs, size - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import numpy as np
@@ -64,6 +64,7 @@ def local_scores(
     forbidden: Collection[Arc] = (),
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    is_late: Callable[[], bool] | None = None,
 ) -> StructureProblem:
     """The undominated parent sets of every variable with their scores.
 
@@ -88,6 +89,9 @@ def local_scores(
         Threads that count; None means 1, -1 all cores.
     progress
         Called with the size of the newest parent sets and the number of all looked at so far.
+    is_late
+        Whether the scores have taken as long as they may. If it is given, the limit of parents is
+        the largest for which all sets are scored in time, and at least one.
 
     Returns
     -------
@@ -133,8 +137,10 @@ def local_scores(
         if lattice.n_base > most and not lattice.empty:
             refuse_without_candidates(lattice.child, rule, data.names)
     ranked = [lattices[i].renamed(sums.rows.rank) for i in sums.rows.order]
-    least = max(1, *(lattice.n_base for lattice in lattices)) if max_parents is None else most
-    climbs, limit = climb_lattices(sums, ranked, least, most, progress)
+    least = most
+    if max_parents is None or is_late is not None:
+        least = min(most, max(1, *(lattice.n_base for lattice in lattices)))
+    climbs, limit = climb_lattices(sums, ranked, least, most, progress, is_late or (lambda: False))
     rule = replace(rule, max_parents=limit)
     candidates, linear, errors = _kept_candidates(sums, [climbs[k] for k in sums.rows.rank], rule)
     return StructureProblem(
