@@ -40,7 +40,7 @@ OTHER_DELIMITERS = ",;\t|:~^ "
 PACKED = {".gz": "gzip", ".zst": "zstd"}
 """Codecs of pyarrow by the last suffix of a file."""
 
-MAX_ROW_BYTES = 1 << 24
+MAX_ROW_BYTES = 1 << 22
 """A longer row is none: a quote was not closed. It is also what pyarrow reads at a time."""
 
 HEAD_BYTES = 1 << 20
