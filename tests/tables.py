@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from marginbn.data.writers import write_csv_chunks
+import pyarrow as pa
+
+from marginbn.cli.writers import write_csv_chunks
 
 
 def write_rows(target: Any, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write rows as CSV."""
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    write_csv_chunks(target, names, [columns] if columns else [])
+    lines = [[None if value is None else str(value) for value in row] for row in rows]
+    columns = zip(*lines, strict=True) if lines else [[] for _ in names]
+    arrays = [pa.array(list(column), pa.string()) for column in columns]
+    write_csv_chunks(target, [pa.Table.from_arrays(arrays, names=[*names])])

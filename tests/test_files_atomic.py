@@ -8,10 +8,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.tables import write_rows
 
-from marginbn.data.writers import write_csv_chunks
+from marginbn.cli.writers import write_csv_chunks
 from marginbn.exceptions import InputError
 from marginbn.files import replacing, write_atomic, write_text
 
@@ -84,14 +85,14 @@ def test_a_table_cut_short_is_not_written(tmp_path: Path) -> None:
     """Rows that cannot be made leave the old table, compressed or not."""
 
     def chunks() -> Any:
-        yield [["1"]]
+        yield pa.table({"x": ["1"]})
         raise ZeroDivisionError
 
     for name in ("a.csv", "a.csv.gz"):
         write_rows(tmp_path / name, ["x"], [["1"], ["2"]])
         before = (tmp_path / name).read_bytes()
         with pytest.raises(ZeroDivisionError):
-            write_csv_chunks(tmp_path / name, ["x"], chunks())
+            write_csv_chunks(tmp_path / name, chunks())
         assert (tmp_path / name).read_bytes() == before
     assert gzip.decompress(before) == b"x\n1\n2\n"
     assert sorted(os.listdir(tmp_path)) == ["a.csv", "a.csv.gz"]

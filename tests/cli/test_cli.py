@@ -327,7 +327,7 @@ def test_the_class_keeps_its_name(toy: Path, tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     run("fit", toy, "-t", "y", "-o", path, "--require", "y->colour", "--holdout", 0, *EXACT)
     assert load_model(path).network_.names == ("y", "colour", "size")
-    assert run("predict", path, toy).stdout.splitlines()[0] == "y"
+    assert run("predict", path, toy).stdout.splitlines()[0] == "y,probability"
 
 
 def test_a_warning_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -454,7 +454,9 @@ def test_predict_agrees_with_python(iris_model: Path, tmp_path: Path) -> None:
     assert as_json["P(setosa)"] == proba[:, 0].tolist()
     result = run("predict", iris_model, "iris", "-o", tmp_path / "p.csv")
     assert result.stdout == ""
-    assert (tmp_path / "p.csv").read_text().splitlines() == ["class", *expected]
+    rows = list(csv.reader((tmp_path / "p.csv").read_text().splitlines()))
+    assert [row[0] for row in rows] == ["class", *expected]
+    assert [float(row[1]) for row in rows[1:]] == proba.max(axis=1).tolist()
 
 
 def test_columns_are_matched_by_name(toy: Path, tmp_path: Path) -> None:
@@ -774,7 +776,7 @@ def test_a_classifier_of_an_array_predicts_a_table(tmp_path: Path) -> None:
     rows.write_text("x1,x0\ns,r\nt,b\n,\n")
     result = run("predict", path, rows)
     assert result.exit_code == 0, result.output
-    assert result.stdout.split() == ["class", "1", "2", "2"]
+    assert [line.split(",")[0] for line in result.stdout.split()] == ["class", "1", "2", "2"]
 
 
 def test_the_script_runs_as_a_module_and_by_name(iris_model: Path) -> None:

@@ -11,6 +11,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.tables import write_rows
 from typer.testing import CliRunner, Result
@@ -18,7 +19,7 @@ from typer.testing import CliRunner, Result
 from marginbn import NaiveBayesClassifier, describe
 from marginbn.cli import app
 from marginbn.cli.running import harmless
-from marginbn.data.writers import as_plain_text
+from marginbn.cli.writers import as_plain_texts
 from marginbn.network.wording import visible
 from seeds import slow
 
@@ -219,15 +220,18 @@ def test_formulas_are_text_for_spreadsheets(tmp_path: Path) -> None:
         stripped = [label.strip() for label in LABELS]  # readers drop surrounding spaces
         assert found == {label if label[0].isalpha() else mark + label for label in stripped}
     printed = run("predict", model, table, "--safe-csv").stdout
-    assert printed.splitlines()[0] == "'=name"
+    assert printed.splitlines()[0] == "'=name,probability"
 
 
 def test_numbers_stay_numbers_for_spreadsheets(tmp_path: Path) -> None:
     """A class -1 is no formula."""
     model, table = learn(tmp_path, [-1, 1], "y")
-    assert run("predict", model, table, "--safe-csv").stdout.split() == ["y", *["-1", "1"] * 3]
+    assert run("predict", model, table, "--safe-csv").stdout.split() == [
+        "y,probability",
+        *["-1,0.8", "1,0.8"] * 3,
+    ]
     assert json.loads(run("predict", model, table, "--json", "--safe-csv").stdout)["y"][0] == -1
     for number in ("-1", "-1.5", "-0.5e-3"):
-        assert as_plain_text(number) == number
+        assert as_plain_texts(pa.chunked_array([[number]])).to_pylist() == [number]
     for formula in ("-1+1", "-1e", "--1", "-", "+1", "-1\n", "=1"):
-        assert as_plain_text(formula) == f"'{formula}"
+        assert as_plain_texts(pa.chunked_array([[formula]])).to_pylist() == [f"'{formula}"]

@@ -102,7 +102,7 @@ def test_chunks_change_nothing(
 def test_kept_columns_stand_before_the_prediction(model: Path, table: Path) -> None:
     """As written; the prediction gives way if the class itself is kept."""
     rows = rows_of(run("predict", model, table, "--keep", "id,size", "--keep", "kind", "-q"))
-    assert rows[0] == ["id", "size", "kind", "kind_predicted"]
+    assert rows[0] == ["id", "size", "kind", "kind_predicted", "probability"]
     assert [row[:3] for row in rows[1:]] == [
         ["7", "1.5", "a"],
         ["8", "", "b"],
@@ -148,7 +148,7 @@ def test_parquet_in_and_out(model: Path, table: Path, tmp_path: Path) -> None:
     found = parquet.read_table(output)
     assert found.column_names == ["id", "kind", "P(a)", "P(b)"]
     assert found.column("id").to_pylist() == columns["id"]
-    assert [[label] for label in found.column("kind").to_pylist()] == expected
+    assert found.column("kind").to_pylist() == [label for label, _ in expected]
     parquet.write_table(arrow.table(columns).slice(0, 0), source)
     assert "there are no rows" in run("predict", model, source, "-q").stderr
 
@@ -160,7 +160,11 @@ def test_encoding_is_said(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes("x0\nmüde\nfroh\n".encode("latin-1"))
     args = "predict", tmp_path / "m.json", path, "-q"
-    assert rows_of(run(*args, "--encoding", "latin-1")) == [["class"], ["a"], ["b"]]
+    assert rows_of(run(*args, "--encoding", "latin-1")) == [
+        ["class", "probability"],
+        ["a", "0.75"],
+        ["b", "0.75"],
+    ]
     assert "line 2: byte 0xfc is not UTF-8" in run(*args).stderr
     assert "encoding must be one" in run(*args, "--encoding", "nonsense").stderr
 
@@ -182,7 +186,7 @@ def test_a_bad_row_leaves_the_old_output_alone(model: Path, table: Path, tmp_pat
 def test_json_holds_all_columns(model: Path, table: Path) -> None:
     """By name."""
     found = json.loads(run("predict", model, table, "--keep", "id", "--json", "-q").stdout)
-    assert list(found) == ["id", "kind"]
+    assert list(found) == ["id", "kind", "probability"]
     assert found["id"] == ["7", "8", "9", "10", "11", "12"]
 
 

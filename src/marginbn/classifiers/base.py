@@ -40,7 +40,6 @@ from marginbn.data.encode import (
     tell_tally,
     tell_unseen,
 )
-from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable, MissingPolicy
 from marginbn.data.new_rows import encode_row, feature_blocks
 from marginbn.data.preparation import Preparation, TableSettings
@@ -50,6 +49,7 @@ from marginbn.data.training import TrainingRows, check_target, survey, survey_ro
 from marginbn.exceptions import InputError
 from marginbn.network.class_joint import CLASS
 from marginbn.network.explain import Explanations, as_rows, explain_codes
+from marginbn.network.frames import frame_library
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent

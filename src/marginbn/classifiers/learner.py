@@ -25,7 +25,6 @@ from marginbn.classifiers.budget import half_used, time_for_search
 from marginbn.classifiers.search import DEFAULT_SEARCH, check_search, run_search
 from marginbn.classifiers.validation import seed_of
 from marginbn.data.encode import N_BINS, tell_unseen
-from marginbn.data.frames import frame_library
 from marginbn.data.labelled import LabelledTable, MissingPolicy
 from marginbn.data.new_rows import feature_blocks
 from marginbn.data.preparation import TableSettings
@@ -34,6 +33,7 @@ from marginbn.data.table import Table, as_stream
 from marginbn.data.training import TrainingRows, survey, survey_rows
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
 from marginbn.files import PathLike
+from marginbn.network.frames import frame_library
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
 from marginbn.problem.candidates import Arcs

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
 
@@ -177,7 +178,7 @@ def kept_column(block: pa.Table, name: str, is_text: bool) -> Any:
     column = block.column(name)
     if not is_text:
         return column.combine_chunks()
-    return [(text or "").strip() for text in column.to_pylist()]
+    return pc.utf8_trim_whitespace(column)
 
 
 def is_file_name(name: str) -> bool:

@@ -23,11 +23,13 @@ from marginbn.cli.running import (
 from marginbn.exceptions import InputError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from marginbn.classifiers import BaseBNClassifier
     from marginbn.data.source import Source
 
-Chunk = list[Any]
-"""Some rows of the answer, by columns."""
+PROBABILITY = "probability"
+"""Column with the probability of the class that is predicted."""
 
 
 def predict(
@@ -35,7 +37,7 @@ def predict(
     rows: options.RowOptions,
     proba: Annotated[
         bool,
-        options.output_option("--proba", help="Write the probability of each class as well."),
+        options.output_option("--proba", help="Write the probabilities of all classes."),
     ] = False,
     keep: Annotated[
         list[str] | None,
@@ -61,7 +63,7 @@ def predict(
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> int:
-    """Predict the class of every row of TABLE, as CSV or Parquet.
+    """Predict the class of every row of TABLE, with its probability.
 
     Columns are matched by name; others, such as the class itself, are ignored. Missing values are
     summed out, and so are categories that training never saw. Rows are read and written in chunks,
@@ -103,32 +105,30 @@ class _Answers:
 
     def as_columns(self) -> dict[str, list[Any]]:
         """All answers at once, by the name of the column."""
-        from marginbn.data.writers import values_of_column
-
-        with self._opened() as (names, chunks):
-            columns: list[list[Any]] = [[] for _ in names]
+        with self._opened() as chunks:
+            columns: dict[str, list[Any]] = {}
             for chunk in chunks:
-                for whole, part in zip(columns, chunk, strict=True):
-                    whole += values_of_column(part)
-        return dict(zip(names, columns, strict=True))
+                for name, part in chunk.to_pydict().items():
+                    columns.setdefault(name, []).extend(part)
+        return columns
 
     def write(self, target: Any, *, safe_csv: bool) -> None:
         """As CSV, to a file or a stream."""
-        from marginbn.data.writers import write_csv_chunks
+        from marginbn.cli.writers import write_csv_chunks
 
-        with self._opened() as (names, chunks):
-            write_csv_chunks(target, names, chunks, for_spreadsheets=safe_csv)
+        with self._opened() as chunks:
+            write_csv_chunks(target, chunks, for_spreadsheets=safe_csv)
 
     def write_parquet(self, path: str) -> None:
         """As a Parquet file."""
-        from marginbn.data.writers import write_parquet_chunks
+        from marginbn.cli.writers import write_parquet_chunks
 
-        with self._opened() as (names, chunks):
-            write_parquet_chunks(path, names, chunks)
+        with self._opened() as chunks:
+            write_parquet_chunks(path, chunks)
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[list[str], Iterator[Chunk]]]:
-        """Names of the columns of the answer, and its chunks."""
+    def _opened(self) -> Iterator[Iterator[pa.Table]]:
+        """The answers in chunks."""
         from marginbn.cli.data import check_columns, find_kept, open_rows
 
         if self.failure is not None:
@@ -138,7 +138,7 @@ class _Answers:
                 source = stack.enter_context(open_rows(self.rows))
                 kept = find_kept(self.keep, source.names)
                 check_columns(self.classifier, source.names, self.rows.allow_missing_columns)
-            yield self._names(kept), self._chunks(source, kept)
+            yield self._chunks(source, kept)
             if self.rows.is_stream:
                 self.failure = InputError("standard input can be read only once")
 
@@ -152,25 +152,27 @@ class _Answers:
 
     def _names(self, kept: Sequence[str]) -> list[str]:
         network = self.classifier.network_
-        target = network.names[0]
-        while target in kept:
-            target += "_predicted"
-        states = network.variables[0].states if self.proba else ()
-        return [*kept, target, *(f"P({label})" for label in states)]
+        own = [f"P({label})" for label in network.variables[0].states]
+        names = [*kept]
+        for name in (network.names[0], *(own if self.proba else [PROBABILITY])):
+            while name in names:
+                name += "_predicted"
+            names.append(name)
+        return names
 
-    def _chunks(self, source: Source, kept: Sequence[str]) -> Iterator[Chunk]:
+    def _chunks(self, source: Source, kept: Sequence[str]) -> Iterator[pa.Table]:
         import numpy as np
+        import pyarrow as pa
 
         from marginbn.classifiers.base import log_posteriors
         from marginbn.cli.data import encoded_chunks, kept_column
-        from marginbn.data.writers import Coded
 
-        classes = self.classifier.classes_.tolist()
+        classes, names = pa.array(self.classifier.classes_.tolist()), self._names(kept)
         with self._remembering():
             for chunk, codes in encoded_chunks(self.classifier, source, kept):
                 joint = self.classifier.log_joint_of_codes(codes)
+                posterior = np.exp(log_posteriors(joint))
                 columns = [kept_column(chunk, name, source.is_text) for name in kept]
-                columns.append(Coded(joint.argmax(axis=1), classes))
-                if self.proba:
-                    columns += [*np.exp(log_posteriors(joint)).T]
-                yield columns
+                columns.append(classes.take(pa.array(joint.argmax(axis=1))))
+                columns += [*posterior.T] if self.proba else [posterior.max(axis=1)]
+                yield pa.table(columns, names=names)

@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from marginbn.data.labels import ANY_NUMBER
+from marginbn.problem.labels import ANY_NUMBER
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

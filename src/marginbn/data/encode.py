@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from marginbn.data.columns import Column, Kind, Scalar, parse_number
 from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins, short_cut
 from marginbn.data.labelled import LabelledTable, MissingPolicy
-from marginbn.data.labels import MISSING_LABEL
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError, warn_user
 from marginbn.problem.encoded import EncodedData, Variable
+from marginbn.problem.labels import MISSING_LABEL
 
 
 @dataclass(frozen=True)

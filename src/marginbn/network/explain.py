@@ -39,10 +39,10 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from marginbn.data.columns import Column
-from marginbn.data.frames import chosen_library, make_frame
 from marginbn.exceptions import InputError
 from marginbn.network.class_joint import CLASS, IntArray
 from marginbn.network.elimination import FloatArray
+from marginbn.network.frames import chosen_library, make_frame
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import bar_table
 from marginbn.network.wording import align, assignment, counted, shorten, visible

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginbn.data.dates import part_names, parts_of_date
-from marginbn.data.frames import chosen_library, make_frame, make_series
 from marginbn.exceptions import InputError
 from marginbn.network import elimination
 from marginbn.network.checks import (
@@ -31,6 +30,7 @@ from marginbn.network.checks import (
 )
 from marginbn.network.class_joint import ClassJoint
 from marginbn.network.elimination import FloatArray, check_cells
+from marginbn.network.frames import chosen_library, make_frame, make_series
 from marginbn.network.inference import Inference, refuse_impossible
 from marginbn.network.observed import quoted, state_of
 from marginbn.network.svg import draw_figure
