@@ -268,7 +268,8 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         self.n_candidates_ = problem.candidates.n_candidates
         rule = problem.candidates.rule
         self.max_parents_ = min(rule.max_parents if rule else len(data.names), len(data.names) - 1)
-        if is_late() and self.max_parents_ < (self.max_parents or len(data.names)) - 1:
+        asked = len(data.names) - 1 if self.max_parents is None else self.max_parents
+        if is_late() and self.max_parents_ < min(asked, len(data.names) - 1):
             warn_user(
                 "time_limit ended the scoring: networks of at most "
                 f"{counted(self.max_parents_, 'parent')} per variable are compared; a larger "

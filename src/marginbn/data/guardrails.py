@@ -91,8 +91,8 @@ def _may_leak(column: Column, y: NDArray[np.int64]) -> bool:
     few, own = column.take(np.arange(min(len(y), GLANCE_ROWS))), y[:GLANCE_ROWS]
     codes = few.codes
     if few.kind == "numeric":
-        cuts = np.unique(np.nanquantile(few.numbers, GLANCE_SHARES)) if ~few.missing.all() else []
-        codes = assign_bins(few.numbers, cuts)
+        known = few.numbers[~few.missing]
+        codes = assign_bins(few.numbers, np.quantile(known, GLANCE_SHARES) if len(known) else [])
     own, codes = own[codes >= 0], codes[codes >= 0]
     counts = np.zeros((int(codes.max(initial=0)) + 1, int(y.max()) + 1))
     np.add.at(counts, (codes, own), 1)
