@@ -20,6 +20,7 @@ from marginbn import (
 )
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.file_parts import Provenance
+from marginbn.classifiers.measures import Quality
 from marginbn.datasets import load_iris
 from marginbn.network.wording import align, counted, hanging, number, percent, seconds
 from marginbn.report.summary import (
@@ -114,7 +115,7 @@ def test_a_single_class_is_nothing_to_separate() -> None:
 
 def test_the_summary_is_json_and_agrees_with_the_attributes(margin: BaseBNClassifier) -> None:
     """Numbers keep all digits, infinities become null, names are those of the table."""
-    lines = [AccuracyLine("held out", 0.9, 100)]
+    lines = [AccuracyLine(0.9, 100, ("setosa", 0.4))]
     summary = json.loads(json.dumps(summarise(margin, lines), allow_nan=False))
     assert summary["objective"] == margin.objective_
     assert summary["bound"] == margin.bound_
@@ -138,7 +139,7 @@ def test_the_summary_is_json_and_agrees_with_the_attributes(margin: BaseBNClassi
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_the_text_fits_the_terminal(margin: BaseBNClassifier, width: int) -> None:
     """No line is wider than asked for, and the main numbers are there."""
-    text = describe(margin, [AccuracyLine("held out", 0.9, 100)], width)
+    text = describe(margin, [AccuracyLine(0.9, 100, ("setosa", 0.4))], width)
     assert max(map(len, text.splitlines())) <= width
     assert f"objective   {margin.objective_:.4f}" in text
     assert "held out    90.00 % +- 5.88 (100 rows)" in text
@@ -205,9 +206,15 @@ def test_tables_show_every_probability(width: int) -> None:
             assert f"{value:.4f}" in printed
 
 
+def measured(predicted: list[str], labels: list[str]) -> AccuracyLine:
+    """Accuracy of predictions that are certain."""
+    certain = [[float(label == name) for name in "ab"] for label in predicted]
+    return AccuracyLine.of(Quality.measure(["a", "b"], labels, certain))
+
+
 def test_accuracy_is_measured_against_the_labels() -> None:
     """Two of three right, with an interval."""
-    line = AccuracyLine.measure("held out", ["a", "b", "b"], ["a", "b", "a"])
+    line = measured(["a", "b", "b"], ["a", "b", "a"])
     assert line.text() == "66.67 % +- 45.90 (3 rows)"
 
 
@@ -235,16 +242,16 @@ def test_layout_by_hand() -> None:
 def test_the_second_half_of_the_verdict(margin: MaxMarginBNClassifier) -> None:
     """How good it classifies stands right below how good the search was, whatever that found."""
     labels = ["a"] * 7 + ["b"] * 3
-    good = AccuracyLine.measure("held out", ["a"] * 7 + ["b", "b", "a"], labels)
+    good = measured(["a"] * 7 + ["b", "b", "a"], labels)
     lines = describe(margin, [good]).splitlines()
     assert lines[0].startswith("Optimal, proven")
     expected = "Accuracy on 10 held-out rows: 90.00 % +- 30.42 (majority class a: 70.00 %)."
     assert " ".join(lines[1:3]).startswith(expected)
-    bad = AccuracyLine.measure("held out", ["b"] * 10, labels)
+    bad = measured(["b"] * 10, labels)
     text = " ".join(describe(margin, [bad]).splitlines()[1:3])
     assert "30.00 % +- 30.32 (no better than the majority class a: 70.00 %)." in text
     assert quality_verdict(margin).endswith("was not measured on held-out rows.")
-    measured = copy(margin)
-    measured.provenance_ = Provenance(held_out={"accuracy": 0.75, "n_rows": 40})
-    assert quality_verdict(measured) == "Accuracy on 40 held-out rows: 75.00 %, by its file."
+    told = copy(margin)
+    told.provenance_ = Provenance(held_out={"accuracy": 0.75, "n_rows": 40})
+    assert quality_verdict(told) == "Accuracy on 40 held-out rows: 75.00 %, by its file."
     assert summarise(margin, [good])["quality_verdict"] == quality_verdict(margin, [good])

@@ -56,8 +56,8 @@ class Choice:
     ----------
     precisions
         With ``family=inf`` the model has no family tables.
-    log_loss, log_loss_without_pairs
-        Validated, with these precisions and with the best ones for effects alone.
+    log_loss
+        Validated, with these precisions.
     rows, log_posterior
         Held-out rows, and log P(class | row) with these precisions, (rows, classes).
     n_fits, is_complete
@@ -66,7 +66,6 @@ class Choice:
 
     precisions: Precisions
     log_loss: float
-    log_loss_without_pairs: float
     rows: NDArray[np.intp]
     log_posterior: FloatArray
     n_fits: int
@@ -182,7 +181,6 @@ def choose_precisions(
     return Choice(
         precisions=chosen,
         log_loss=validation.loss(chosen),
-        log_loss_without_pairs=validation.loss(alone),
         rows=drawn[np.concatenate([test for _, test in splits])],
         log_posterior=validation.log_posteriors[chosen],
         n_fits=len(validation.losses),

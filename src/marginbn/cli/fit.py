@@ -120,7 +120,6 @@ class Outcome:
     """
 
     classifier: BaseBNClassifier
-    accuracies: list[AccuracyLine]
     quality: Quality | None
     data: DataReport | None
     n_learned: int | None = None
@@ -132,6 +131,13 @@ class Outcome:
             return None
         logistic = {} if self.logistic is None else {"logistic_accuracy": self.logistic}
         return {**self.quality.numbers(), **logistic}
+
+    @property
+    def accuracies(self) -> list[AccuracyLine]:
+        """Accuracy on held-out rows, where it was measured."""
+        from marginbn.report.summary import AccuracyLine
+
+        return [] if self.quality is None else [AccuracyLine.of(self.quality)]
 
     def record(self) -> dict[str, Any]:
         """As JSON values."""
@@ -159,10 +165,10 @@ def learn_and_measure(
     stream = long_stream(table.table, table.drop)
     if stream is not None:
         check_pieces(table, holdout)
-        note("Learning from all rows, which are read in pieces; quality is not measured.", quiet)
+        note("Learning from all rows, which are read in pieces.", quiet)
         with showing_progress(classifier, quiet):
             classifier.fit(stream, str(table.target))
-        return Outcome(classifier, [], None, None)
+        return measure_validation(Outcome(classifier, None, None), None)
     source = load_source(table)
     rows = labelled_rows(source.train, source.target, table.drop)
     prepared = prepare(classifier, rows, began)
@@ -170,33 +176,32 @@ def learn_and_measure(
     double = make_double(classifier)
     with showing_progress(classifier, quiet):
         classifier.fit_prepared(prepared)
+    outcome = Outcome(classifier, None, report)
     if holdout is None and source.test is not None:
-        test_rows = labelled_rows(source.test, source.target)
-        line, quality = measure(classifier, test_rows)
-        return Outcome(classifier, [line], quality, report)
+        quality = measure(classifier, labelled_rows(source.test, source.target))
+        return replace(outcome, quality=quality)
     if holdout is None and classifier.held_out_ is not None:
-        return measure_validation(Outcome(classifier, [], None, report), rows)
-    return measure_double(Outcome(classifier, [], None, report), double, rows, holdout, quiet)
+        return measure_validation(outcome, rows)
+    return measure_double(outcome, double, rows, holdout, quiet)
 
 
-def measure_validation(outcome: Outcome, rows: LabelledTable) -> Outcome:
+def measure_validation(outcome: Outcome, rows: LabelledTable | None) -> Outcome:
     """Add the quality on the rows that chose the amount of smoothing: each was predicted by a model
-    that had not seen it. Logistic regression gets the same rows.
+    that had not seen it. Logistic regression gets the same rows, where they are at hand.
     """
     from marginbn.classifiers.baselines import logistic_accuracy
     from marginbn.classifiers.measures import Quality
-    from marginbn.report.summary import AccuracyLine
 
     classifier, held_out = outcome.classifier, outcome.classifier.held_out_
     if held_out is None:
         return outcome
-    predicted = classifier.classes_[held_out.probabilities.argmax(axis=1)]
-    line = AccuracyLine.measure("held out", predicted, held_out.labels)
     quality = Quality.measure(classifier.classes_.tolist(), held_out.labels, held_out.probabilities)
+    outcome = replace(outcome, quality=quality)
+    if rows is None:
+        return outcome
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # given already, by the fit
-        logistic = logistic_accuracy(rows, classifier.table_settings())
-    return Outcome(classifier, [line], quality, outcome.data, logistic=logistic)
+        return replace(outcome, logistic=logistic_accuracy(rows, classifier.table_settings()))
 
 
 def measure_double(
@@ -232,8 +237,7 @@ def measure_double(
         return outcome
     if double.status_ == "interrupted":
         return outcome
-    line, quality = measure(double, held_out)
-    return Outcome(outcome.classifier, [line], quality, outcome.data, train.n_rows)
+    return replace(outcome, quality=measure(double, held_out), n_learned=train.n_rows)
 
 
 def print_trained(outcome: Outcome, saved: Path | None) -> None:
@@ -241,7 +245,7 @@ def print_trained(outcome: Outcome, saved: Path | None) -> None:
     from marginbn.report.summary import describe_quality, describe_trained
 
     classifier = outcome.classifier
-    told = [describe_quality(classifier, outcome.accuracies, outcome.quality, outcome.logistic)]
+    told = [describe_quality(classifier, outcome.quality, outcome.logistic)]
     told += describe_trained(classifier, None if saved is None else saved.name)
     text = "\n".join(line for one in told for line in textwrap.wrap(one, text_width()))
     print_verdict(text, proved=classifier.result_ is None or classifier.result_.is_optimal)
@@ -320,12 +324,9 @@ def showing_progress(classifier: BaseBNClassifier, quiet: bool) -> Iterator[None
             classifier.set_params(search=asked)
 
 
-def measure(classifier: BaseBNClassifier, rows: LabelledTable) -> tuple[AccuracyLine, Quality]:
-    """Accuracy and all measures on rows that were not learned from."""
+def measure(classifier: BaseBNClassifier, rows: LabelledTable) -> Quality:
+    """All measures on rows that were not learned from."""
     from marginbn.classifiers.measures import Quality
-    from marginbn.report.summary import AccuracyLine
 
-    classes, probabilities = classifier.classes_, classifier.predict_proba(rows.features)
-    predicted = classes[probabilities.argmax(axis=1)]
-    line = AccuracyLine.measure("held out", predicted, rows.labels)
-    return line, Quality.measure(classes.tolist(), rows.labels, probabilities)
+    probabilities = classifier.predict_proba(rows.features)
+    return Quality.measure(classifier.classes_.tolist(), rows.labels, probabilities)

@@ -307,16 +307,11 @@ OUT_OF_SPACE = (
 def is_out_of_space(error: Exception) -> bool:
     """Whether a library could not be loaded, or a thread not be started, for want of room."""
     text = str(error)
-    if "load shared object file" in text and _address_space() >= 0:  # llvmlite, which says no more
-        return True
-    broken = isinstance(error, ImportError | SystemError)
+    broken = isinstance(error, ImportError | SystemError)  # compiled modules put it in many ways
     broken &= not isinstance(error, ModuleNotFoundError)
-    if broken and _address_space() >= 0:  # compiled modules put it in many ways
-        return True
-    return any(
-        sign in text
-        for sign in ("failed to map segment", "cannot allocate memory", "can't start new thread")
-    )
+    broken |= "load shared object file" in text  # llvmlite, which says no more
+    signs = ("failed to map segment", "cannot allocate memory", "can't start new thread")
+    return (broken and _address_space() >= 0) or any(sign in text for sign in signs)
 
 
 def refuse_if_confined() -> None:

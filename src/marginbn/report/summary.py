@@ -17,7 +17,7 @@ import numpy as np
 
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.classifiers.evaluation import accuracy, told_interval
+from marginbn.classifiers.evaluation import told_interval
 from marginbn.classifiers.file_parts import Provenance
 from marginbn.classifiers.measures import Quality
 from marginbn.network import wording
@@ -41,25 +41,27 @@ _LABEL_WIDTH = 12
 
 @dataclass(frozen=True)
 class AccuracyLine:
-    """Accuracy on rows that are new to the classifier, such as ``"held out"``."""
+    """Accuracy on held-out rows."""
 
-    name: str
     value: float
     n_rows: int
-    most_frequent: tuple[str, float] | None = None  # the commonest class of the rows, its share
+    most_frequent: tuple[str, float]  # the commonest class of the rows, its share
 
     @classmethod
-    def measure(cls, name: str, predicted: Any, labels: Any) -> AccuracyLine:
-        """Compare predictions with the true labels."""
-        labelled, counts = np.unique(np.asarray(labels).astype(str), return_counts=True)
-        value, commonest = accuracy(predicted, labels), int(counts.argmax())
-        frequent = str(labelled[commonest]), float(counts[commonest] / len(labels))
-        return cls(name, value, len(labels), frequent)
+    def of(cls, quality: Quality) -> AccuracyLine:
+        """The accuracy among all measures of held-out rows."""
+        common = max(quality.classes, key=lambda c: c.n_rows)
+        share = common.n_rows / quality.n_rows
+        return cls(quality.accuracy, quality.n_rows, (common.label, share))
 
     @property
     def half_width(self) -> float:
         """Half width of the 95 % interval."""
         return told_interval(self.value, self.n_rows)
+
+    def record(self) -> dict[str, float]:
+        """As JSON values."""
+        return {"value": self.value, "half_width": self.half_width, "n_rows": self.n_rows}
 
     def text(self) -> str:
         """As in ``96.67 % +- 6.42 (30 rows)``."""
@@ -101,14 +103,7 @@ def summarise(
         "n_parameters": network.n_parameters,
         "about": msgspec.structs.asdict(classifier.provenance_ or Provenance()),
         "structure": parents_by_name(network),
-        "accuracy": {
-            line.name: {
-                "value": line.value,
-                "half_width": line.half_width,
-                "n_rows": line.n_rows,
-            }
-            for line in accuracies
-        },
+        "accuracy": {"held out": accuracies[0].record()} if accuracies else {},
     }
 
 
@@ -193,25 +188,19 @@ def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyL
 def _measured(line: AccuracyLine) -> str:
     rows = counted(line.n_rows, "held-out row")
     sentence = f"Accuracy on {rows}: {percent(line.value)} +- {100 * line.half_width:.2f}"
-    if line.most_frequent is None:
-        return f"{sentence}."
     label, share = line.most_frequent
     words = "majority class" if line.value > share else "no better than the majority class"
     return f"{sentence} ({words} {visible(label)}: {percent(share)})."
 
 
 def describe_quality(
-    classifier: BaseBNClassifier,
-    accuracies: Sequence[AccuracyLine],
-    quality: Quality | None,
-    logistic: float | None,
+    classifier: BaseBNClassifier, quality: Quality | None, logistic: float | None
 ) -> str:
     """One sentence: accuracy next to simpler methods, log loss and AUC."""
-    if not accuracies or quality is None:
-        return quality_verdict(classifier, accuracies)
-    line = accuracies[0]
-    share = 0.0 if line.most_frequent is None else line.most_frequent[1]
-    others = [f"majority class {100 * share:.1f} %"]
+    if quality is None:
+        return quality_verdict(classifier)
+    line = AccuracyLine.of(quality)
+    others = [f"majority class {100 * line.most_frequent[1]:.1f} %"]
     if logistic is not None:
         others.append(f"logistic regression {100 * logistic:.1f} %")
     auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
@@ -325,7 +314,7 @@ def facts(
         ("parameters", _parameters_text(classifier)),
         ("trained", _trained_text(classifier)),
     ]
-    lines += [(line.name, line.text()) for line in accuracies]
+    lines += [("held out", line.text()) for line in accuracies]
     lines += _provenance_lines(classifier)
     return [(label, text) for label, text in lines if text]
 
