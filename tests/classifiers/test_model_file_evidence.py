@@ -57,13 +57,13 @@ def saved(classifier: BaseBNClassifier, folder: Path) -> BaseBNClassifier:
 def test_claimed_until_verified(classifier: BaseBNClassifier, tmp_path: Path) -> None:
     """Proven where it was searched, claimed when read, verified by its certificate."""
     fitted = saved(classifier, tmp_path)
-    assert verdict(fitted).startswith("Optimal, proven")
+    assert verdict(fitted).startswith("Proved: ")
     loaded = load_model(tmp_path / "model.json")
-    assert verdict(loaded).startswith("Claimed optimal, not checked")
+    assert verdict(loaded).startswith("Claimed by the file, not checked: ")
     assert not is_proved(loaded)
     found = verify_model(loaded, tmp_path / "proof.cert")
     assert found, found.reason
-    assert verdict(loaded).startswith("Verified optimal")
+    assert verdict(loaded).startswith("Verified by its certificate: ")
     assert summarise(loaded)["evidence"]["gap"] == found.gap
     save_model(loaded, tmp_path / "again.json")  # a file cannot pass on that somebody checked
     assert verdict(load_model(tmp_path / "again.json")).startswith("Claimed")
@@ -92,7 +92,7 @@ def test_a_certificate_of_an_earlier_fit_is_not_this_ones(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("classifier", "says"),
-    [(NaiveBayesClassifier(), "Naive Bayes"), (TANClassifier(), "Claimed optimal")],
+    [(NaiveBayesClassifier(), "Naive Bayes"), (TANClassifier(), "Claimed by the file")],
 )
 def test_classifiers_without_a_search(
     classifier: BaseBNClassifier, says: str, tmp_path: Path
@@ -111,9 +111,9 @@ def test_a_gap_is_claimed_too(tmp_path: Path) -> None:
     saved(MaxMarginBNClassifier(max_parents=1), tmp_path)
     edit(tmp_path, lambda data: data["result"].update(status="time_limit", bound=170.0))
     loaded = load_model(tmp_path / "model.json")
-    assert verdict(loaded).startswith("Claimed, not checked: within")
+    assert verdict(loaded).startswith("Claimed by the file, not checked: within")
     assert verify_model(loaded, tmp_path / "proof.cert")
-    assert verdict(loaded).startswith("Verified optimal")
+    assert verdict(loaded).startswith("Verified by its certificate: ")
 
 
 # --------------------------------------------------------------------------------- edited files

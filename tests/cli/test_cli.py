@@ -196,7 +196,7 @@ def test_the_summary_is_readable() -> None:
     """Verdict first, then numbers, then the structure; notes go to stderr."""
     result = run("fit", "iris", *EXACT)
     lines = result.stdout.splitlines()
-    assert lines[0] == "Optimal, proven: no allowed structure has a higher soft margin."
+    assert lines[0] == "Proved: largest soft margin of all allowed structures."
     for word in ("score", "objective", "bound", "gap", "search", "held out"):
         assert any(line.startswith(f"  {word}") for line in lines), word
     assert "Structure" in lines
@@ -547,7 +547,7 @@ def test_show_repeats_the_summary(iris_model: Path) -> None:
     told = {"verdict", "proved", "evidence", "about"}
     assert different <= {"accuracy", "seconds", "n_samples", *told}
     text = run("show", iris_model, "--tables").stdout
-    assert text.startswith("Claimed optimal, not checked: no allowed structure")
+    assert text.startswith("Claimed by the file, not checked: largest soft margin")
     assert "\nP(class" in text
     tables = json.loads(run("show", iris_model, "--tables", "--json").stdout)["network"]
     assert tables["format"] == "marginbn-network"

@@ -23,7 +23,7 @@ from marginbn.cli.writers import as_plain_texts
 from marginbn.network.wording import visible
 from seeds import slow
 
-CLEAR, TITLE, FORGED = "\x1b[2J", "\x1b]0;title\x07", "x\nOptimal, proven: every structure"
+CLEAR, TITLE, FORGED = "\x1b[2J", "\x1b]0;title\x07", "x\nProved: every structure"
 FEATURES = (f"a{CLEAR}", FORGED, "b\u202egnp.exe", "c\x9b31m", "d\x7f\r")
 CLASS = f"y{TITLE}"
 EXACT = ["--method", "max-margin", "--max-parents", "1"]
@@ -60,7 +60,7 @@ def check_clean(text: str) -> None:
     """Nothing but letters and line ends; and no line that a name has begun."""
     controls = {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
     assert controls <= {"\n"}
-    assert not [line for line in text.splitlines() if line.startswith("Optimal, proven: every")]
+    assert not [line for line in text.splitlines() if line.startswith("Proved: every")]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_proof_and_scores_are_shown_clean(table: Path, tmp_path: Path) -> None
 def test_names_are_shown_escaped_not_left_out(model: Path) -> None:
     """So that one sees what is in a table."""
     shown = run("show", model, "--tables").stdout
-    for part in (r"a\x1b[2J", r"x\nOptimal", r"b\u202egnp", r"c\x9b31m", r"d\x7f", r"no\x1b[2J"):
+    for part in (r"a\x1b[2J", r"x\nProved", r"b\u202egnp", r"c\x9b31m", r"d\x7f", r"no\x1b[2J"):
         assert part in shown
 
 

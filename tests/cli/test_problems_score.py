@@ -64,4 +64,4 @@ def test_gzipped_scores_and_tables(tmp_path: Path) -> None:
     assert run("problem", "score", table, "-o", packed, "--jobs", 2, "--quiet").exit_code == 0
     assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
     assert load_scores(packed).linear.tolist() == load_scores(plain).linear.tolist()
-    assert "Optimal, proven" in run("problem", "solve", packed).output
+    assert "Proved: best score" in run("problem", "solve", packed).output

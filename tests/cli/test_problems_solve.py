@@ -56,7 +56,7 @@ def test_the_answer_in_words(triangle: Path) -> None:
     """Verdict first, then numbers, then who has which parents."""
     result = run("problem", "solve", triangle, "-q")
     lines = result.stdout.splitlines()
-    assert lines[0] == "Optimal, proven: no allowed structure has a higher score."
+    assert lines[0] == "Proved: best score of all allowed structures."
     assert lines[-3:] == ["  A: no parents", "  B <- A", "  C <- B"]
     assert "-4.0000" in result.stdout
 

@@ -416,18 +416,18 @@ def test_verify_compares_a_model(model: Path, table: Path, tmp_path: Path) -> No
 def test_show_report_and_predict_claim_until_a_proof_was_checked(
     model: Path, table: Path, tmp_path: Path
 ) -> None:
-    """Claimed optimal, then verified, on every road."""
+    """Claimed, then verified, by every command."""
     proof, page = tmp_path / "model.cert", tmp_path / "page.html"
     roads = (["show", model], ["predict", model, table], ["report", model, "-o", page])
     for road in roads:
         text = run(*road)[1]
         told = page.read_text() if road[0] == "report" else text
-        assert "Claimed optimal, not checked" in told
-        assert "Optimal, proven" not in told
+        assert "Claimed by the file, not checked" in told
+        assert "Proved:" not in told
         code, text = run(*road, "--certificate", proof)
         assert code == 0
         told = page.read_text() if road[0] == "report" else text
-        assert "Verified optimal" in told
+        assert "Verified by its certificate" in told
     assert "certificate checked: objective" in run("show", model, "--certificate", proof)[1]
     claimed, checked = (
         run_json("show", model, *more) for more in ([], ["--certificate", str(proof)])

@@ -120,7 +120,7 @@ def test_a_page_has_all_sections_and_the_verdict(
     make_report(margin, *iris, title="Flowers", n_folds=5).save(tmp_path / "r.html")
     page = read_page(tmp_path / "r.html")
     assert verdict(margin) in page.text
-    assert "Optimal, proven" in page.text
+    assert "Proved: largest soft margin" in page.text
     assert "Flowers" in page.text
     assert [a["id"] for t, a in page.seen if t == "section" and "id" in a] == SECTIONS
     links = [a["href"] for t, a in page.seen if t == "a"]
@@ -154,7 +154,8 @@ def test_an_open_search_says_within(margin: MaxMarginBNClassifier) -> None:
     fitted.__dict__.update(margin.__dict__)
     fitted.result_ = replace(result, bound=bound, status=Status.TIME_LIMIT)
     text = Page(make_report(fitted).html).text
-    assert "Within 0.40 % of the best possible soft margin (stopped by the time limit)." in text
+    largest = "largest soft margin of all allowed structures"
+    assert f"Proved: within 0.40 % of the {largest} (stopped by the time limit)." in text
 
 
 @pytest.mark.parametrize(
@@ -428,7 +429,7 @@ def test_a_bad_classifier_is_called_bad() -> None:
     assert "card bad" in [a.get("class") for _, a in page.seen]
     assert "no better than always naming the most frequent class" in page.text
     assert "of the rows of class rare" in page.text
-    assert "Optimal, proven" in page.text
+    assert "Proved: largest soft margin" in page.text
 
 
 def test_what_a_model_file_says_is_shown_without_rows(saved: Path) -> None:
@@ -483,7 +484,9 @@ def test_the_page_says_what_kind_of_model_it_is(default: BNClassifier) -> None:
     """Kind, what is proved, what is trained, from how many rows, what was not used."""
     text = Page(make_report(default).html).text
     assert "A Bayesian network: left points at every column" in text
-    assert "Optimal, proven: no network in which left points at every column" in text
+    assert (
+        "Proved: largest soft margin of all networks in which left points at every column" in text
+    )
     assert "Trained on this structure, within" in text
     assert "Learned from all 200 rows." in text
     assert "Not used name ." in text
@@ -500,6 +503,8 @@ def test_the_header_says_where_it_comes_from(
         f"learned 14 November 2023 · marginbn {__version__}"
     )
     assert expected in text
+    alone = Page(make_report(default).html).text
+    assert f"class left · data sha256 {default.data_fingerprint_[:8]} · 200 rows" in alone
 
 
 def test_three_columns_decide_in_probabilities(default: BNClassifier) -> None:

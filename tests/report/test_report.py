@@ -60,13 +60,14 @@ def stopped(classifier: BaseBNClassifier, status: Status, bound: float) -> BaseB
 
 def test_the_verdict_is_one_sentence(margin: BaseBNClassifier) -> None:
     """Proven, stopped with a gap, without any bound: each says what is known."""
-    assert verdict(margin) == "Optimal, proven: no allowed structure has a higher soft margin."
+    assert verdict(margin) == "Proved: largest soft margin of all allowed structures."
     bound = margin.objective_ / (1 - 0.004)
     assert verdict(stopped(margin, Status.TIME_LIMIT, bound)) == (
-        "Within 0.40 % of the best possible soft margin (stopped by the time limit)."
+        "Proved: within 0.40 % of the largest soft margin of all allowed structures "
+        "(stopped by the time limit)."
     )
     assert verdict(stopped(margin, Status.INTERRUPTED, math.inf)) == (
-        "No bound is known yet (interrupted): the structure may be far from the best."
+        "Nothing proved: no bound on the soft margin is known yet (interrupted)."
     )
 
 
@@ -74,24 +75,24 @@ def test_the_verdict_is_one_sentence(margin: BaseBNClassifier) -> None:
     ("classifier", "beginning", "score"),
     [
         (NaiveBayesClassifier(), "Naive Bayes: the structure is fixed", "log likelihood"),
-        (TANClassifier(), "Optimal, proven: no tree", "log likelihood"),
+        (TANClassifier(), "Proved: largest log likelihood of all trees", "log likelihood"),
         (
             GenerativeBNClassifier(search=Search(solver="dp")),
-            "Optimal, proven: no allowed",
+            "Proved: best MDL score of all allowed",
             "MDL score",
         ),
         (
             MaxMarginBNClassifier(
                 margin="binary", gamma=math.log(4), search=Search(solver="highs")
             ),
-            "Optimal, proven: no allowed structure has a higher binary soft margin",
+            "Proved: largest binary soft margin of all allowed structures",
             "binary soft margin, gamma = 1.386 (p = 0.8)",
         ),
         (
             MaxMarginBNClassifierCV(
                 gammas=[math.log(9)], max_parents=(1,), cv=2, search=Search(solver="highs")
             ),
-            "Optimal, proven: no allowed",
+            "Proved: largest soft margin of all allowed",
             "soft margin, gamma = 2.197 (p = 0.9)",
         ),
     ],
@@ -244,7 +245,7 @@ def test_the_second_half_of_the_verdict(margin: MaxMarginBNClassifier) -> None:
     labels = ["a"] * 7 + ["b"] * 3
     good = measured(["a"] * 7 + ["b", "b", "a"], labels)
     lines = describe(margin, [good]).splitlines()
-    assert lines[0].startswith("Optimal, proven")
+    assert lines[0].startswith("Proved: largest")
     expected = "Accuracy on 10 held-out rows: 90.00 % +- 30.42 (majority class a: 70.00 %)."
     assert " ".join(lines[1:3]).startswith(expected)
     bad = measured(["b"] * 10, labels)

@@ -73,9 +73,9 @@ def verify_model(
     ...     print(describe(clf).split(":")[0])
     ...     verify_model(clf, proof).verified
     ...     print(describe(clf).split(":")[0])
-    Claimed optimal, not checked
+    Claimed by the file, not checked
     True
-    Verified optimal
+    Verified by its certificate
     """
     wanted = [statement_of(classifier), expect or Statement()]
     content = certificate

@@ -305,10 +305,10 @@ def summarise_result(problem: StructureProblem, result: SolveResult) -> dict[str
 def describe_result(problem: StructureProblem, result: SolveResult) -> str:
     """Verdict, numbers and structure for a terminal."""
     if result.is_optimal:
-        verdict = "Optimal, proven: no allowed structure has a higher score."
+        verdict = "Proved: best score of all allowed structures."
     else:
         ending = str(result.status).replace("_", " ")
-        verdict = f"Within {percent(result.gap)} of the best possible score ({ending})."
+        verdict = f"Proved: within {percent(result.gap)} of the best score ({ending})."
     facts = [
         ["objective", number(result.objective)],
         ["bound", number(result.bound)],

@@ -174,8 +174,8 @@ def visible(text: str) -> str:
 
     Examples
     --------
-    >>> print(visible("red" + chr(27) + "[2J" + chr(10) + "Optimal, proven"))
-    red\\x1b[2J\\nOptimal, proven
+    >>> print(visible("red" + chr(27) + "[2J" + chr(10) + "Proved: all"))
+    red\\x1b[2J\\nProved: all
     """
     if text.isascii() and text.isprintable():
         return text

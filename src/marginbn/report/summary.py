@@ -24,7 +24,6 @@ from marginbn.network import wording
 from marginbn.network.layout import isolated_features
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted, percent, seconds, visible
-from marginbn.proof.checker import Verdict
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status
 
 _ENDINGS = {
@@ -154,15 +153,16 @@ def evidence_record(classifier: BaseBNClassifier) -> dict[str, Any]:
 
 
 def verdict(classifier: BaseBNClassifier) -> str:
-    """One sentence: optimal, or how far from it at most; and whether that is proven by the search
-    that ran here, claimed by a file, or verified with a certificate.
+    """One sentence: optimal, or how far from it at most; and whether that is proved by the search
+    that ran here, claimed by a file, or verified by a certificate.
 
     The gap is relative to the larger of objective and bound, in any unit of weight, see
     :func:`marginbn.solvers.result.relative_gap`.
     """
     result = classifier.result_
     if result is not None:
-        return _structure_verdict(classifier, result)
+        source, claim = _claim(classifier, result)
+        return f"{source[0].upper()}{source[1:]}: {claim}."
     if len(classifier.classes_) == 1:
         return "There is only one class, so there is nothing to separate."
     return "Naive Bayes: the structure is fixed, there was nothing to search."
@@ -214,8 +214,10 @@ def describe_trained(classifier: BaseBNClassifier, saved: str | None = None) -> 
     """Two sentences: what is proved of the structure, what is trained and from which rows."""
     model, network = classifier.class_model_, classifier.network_
     arcs = sum(len([p for p in parents if p]) for parents in network.structure.parents[1:])
-    between = f"{counted(arcs, 'arc')} between columns"
-    structure = f"{verdict(classifier).rstrip('.')}; {between}."
+    structure = verdict(classifier)
+    if classifier.result_ is not None:
+        source, claim = _claim(classifier, classifier.result_)
+        structure = f"Structure: {claim} ({source}); {counted(arcs, 'arc')} between columns."
     if model is None:
         return [structure]
     where = "The model" if saved is None else f"The model in {visible(saved)}"
@@ -226,36 +228,34 @@ def describe_trained(classifier: BaseBNClassifier, saved: str | None = None) -> 
     ]
 
 
-def _structure_verdict(classifier: BaseBNClassifier, result: SolveResult) -> str:
-    """The same about a structure that was searched."""
+def _claim(classifier: BaseBNClassifier, result: SolveResult) -> tuple[str, str]:
+    """The source of the claim about a structure that was searched, and the claim.
+
+    A certificate that was checked counts more than the model.
+    """
     name, evidence = _short_score_name(classifier), classifier.evidence_
+    best = "best" if name.endswith("score") else "largest"
+    best += f" {name} of all {_family(classifier)}"
     if evidence.verdict is not None:
-        return _verified(evidence.verdict, name)
-    claimed = evidence.source == "file"
-    if result.is_optimal:
-        words = "Claimed optimal, not checked" if claimed else "Optimal, proven"
-        return f"{words}: no {_family(classifier)} has a higher {name}."
-    ending = _ENDINGS[result.status]
-    if not math.isfinite(result.gap):
-        return f"No bound is known yet ({ending}): the structure may be far from the best."
-    words = "Claimed, not checked: within" if claimed else "Within"
-    return f"{words} {percent(result.gap)} of the best possible {name} ({ending})."
-
-
-def _verified(found: Verdict, name: str) -> str:
-    """What a certificate says counts, whatever the model says."""
-    if found.gap <= PROOF_TOLERANCE:
-        return f"Verified optimal: by its certificate no allowed structure has a higher {name}."
-    return f"Verified: by its certificate within {percent(found.gap)} of the best possible {name}."
+        gap, source, ending = evidence.verdict.gap, "verified by its certificate", ""
+        is_best = gap <= PROOF_TOLERANCE
+    else:
+        gap, is_best, ending = result.gap, result.is_optimal, f" ({_ENDINGS[result.status]})"
+        source = "claimed by the file, not checked" if evidence.source == "file" else "proved"
+    if is_best:
+        return source, best
+    if not math.isfinite(gap):
+        return "nothing proved", f"no bound on the {name} is known yet{ending}"
+    return source, f"within {percent(gap)} of the {best}{ending}"
 
 
 def _family(classifier: BaseBNClassifier) -> str:
     """What the structure is compared with."""
     if isinstance(classifier, classifiers.TANClassifier):
-        return "tree over the features"
+        return "trees over the features"
     if getattr(classifier, "class_arcs", "free") == "all":
-        return f"network in which {visible(classifier.network_.names[0])} points at every column"
-    return "allowed structure"
+        return f"networks in which {visible(classifier.network_.names[0])} points at every column"
+    return "allowed structures"
 
 
 def score_name(classifier: BaseBNClassifier) -> str:
