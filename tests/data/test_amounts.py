@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from marginbn import NaiveBayesClassifier, inspect_data, load_model, read_table, save_model
-from marginbn.data.amounts import AmountKind, as_amounts, find_amounts
 from marginbn.data.columns import Column
 from marginbn.data.table import as_table
+from marginbn.data.texts import AmountKind, as_amounts, find_amounts
 from marginbn.exceptions import DataWarning, InputError
 
 

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from marginbn import NaiveBayesClassifier, load_model, save_model
-from marginbn.data.dates import date_parts, kind_of_dates
 from marginbn.data.table import as_column, as_table, read_table
+from marginbn.data.texts import date_parts, kind_of_dates
 from marginbn.exceptions import DataWarning, InputError
 
 DAYS = [datetime.date(2024, 5, 31), None, datetime.date(1999, 1, 1), datetime.date(2024, 5, 31)]

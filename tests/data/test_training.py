@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.ipc
 import pytest
 
 from marginbn import (
@@ -198,6 +200,22 @@ def test_amounts_and_dates_are_found_in_pieces(table: Any, tmp_path: Path) -> No
     with pytest.warns(DataWarning, match="rare categories merged"):
         kept = NaiveBayesClassifier(column_kinds=kinds).fit(path, "kind")
     assert len(kept.coding_.columns) == 6
+
+
+def test_string_views_and_decimals_give_the_model_of_the_table_in_memory(tmp_path: Path) -> None:
+    """Files of polars have string views; decimals are the nearest floats, as those of Python."""
+    polars = pytest.importorskip("polars")
+    columns = columns_of()
+    prices = [Decimal(f"{price:.3f}") for price in columns["size"].tolist()]
+    frame = polars.DataFrame(columns | {"price": polars.Series(prices, dtype=polars.Decimal(9, 3))})
+    frame.write_ipc(tmp_path / "t.arrow")
+    assert "string_view" in str(pyarrow.ipc.open_file(tmp_path / "t.arrow").schema)
+    found = NaiveBayesClassifier().fit(tmp_path / "t.arrow", "kind")
+    rows = [{**row, "price": price} for row, price in zip(frame.to_dicts(), prices, strict=True)]
+    for row in rows:
+        row.pop("kind")
+    expected = NaiveBayesClassifier().fit(rows, columns["kind"])
+    assert found.coding_ == expected.coding_
 
 
 @pytest.mark.parametrize("limit", [3.0, None])

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers.base import BaseBNClassifier
-from marginbn.data.amounts import is_amount_kind
-from marginbn.data.dates import is_date_kind, part_names
+from marginbn.data.texts import is_amount_kind, is_date_kind, part_names
 from marginbn.exceptions import DataWarning, InputError, warn_user
 from marginbn.export.score_model import Feature, ScoreModel, Term, score_model
 from marginbn.files import PathLike, write_atomic, write_text

@@ -229,7 +229,7 @@ def _read_evidence(subject: Subject, texts: Sequence[str]) -> dict[int, Known]:
 
 def _assignments(subject: Subject, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Names of variables and values; a date is taken apart as its column was."""
-    from marginbn.data.dates import is_date_kind, part_names, parts_of_date
+    from marginbn.data.texts import is_date_kind, part_names, parts_of_date
 
     names = subject.network.names
     dates = {p.name: p.kind for p in subject.plans if is_date_kind(p.kind) and not p.left_out}
@@ -257,9 +257,9 @@ def read_value(subject: Subject, i: int, text: str) -> Known:
     import pyarrow as pa
 
     from marginbn.data.columns import MISSING_TEXTS
-    from marginbn.data.dates import is_date_kind
     from marginbn.data.new_rows import reading_of
     from marginbn.data.preparation import ColumnPlan
+    from marginbn.data.texts import is_date_kind
 
     variable, coding = subject.network.variables[i], subject.codings[i]
     if text in variable.states:

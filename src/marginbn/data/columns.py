@@ -31,8 +31,8 @@ Kind = Literal["numeric", "categorical"]
 WantedKind: TypeAlias = Literal[
     "numeric", "categorical", "date", "day-first", "month-first", "amount", "decimal-comma"
 ]
-"""What a user may want of a column; dates become categories of ISO text (``dates.py``), amounts
-stay texts until they are prepared (``amounts.py``)."""
+"""What a user may want of a column; dates become categories of ISO text (``texts.py``), amounts
+stay texts until they are prepared (``texts.py``)."""
 
 Scalar: TypeAlias = str | int | float | bool
 

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.amounts import is_amount_kind
 from marginbn.data.columns import Column
 from marginbn.data.encode import N_BINS, IsLate
 from marginbn.data.labelled import LabelledTable, MissingPolicy
@@ -38,6 +37,7 @@ from marginbn.data.preparation import (
     why_identifier,
 )
 from marginbn.data.table import Kinds, Table, as_column, as_table
+from marginbn.data.texts import is_amount_kind
 from marginbn.data.training import TrainingRows, survey_rows
 from marginbn.exceptions import DataWarning, InputError
 

@@ -20,14 +20,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from marginbn.data.amounts import read_as
 from marginbn.data.columns import Column, Scalar, tidy
-from marginbn.data.dates import as_dates, is_date_kind
 from marginbn.data.encode import Coding, TableCoding
 from marginbn.data.preparation import ColumnPlan, Preparation
 from marginbn.data.profile import ColumnReading
 from marginbn.data.source import Source, source_of_table
 from marginbn.data.table import Table
+from marginbn.data.texts import as_dates, is_date_kind, read_as
 from marginbn.exceptions import InputError
 
 

@@ -6,8 +6,8 @@ Learned from the training rows and applied to every later table alike:
 - a column that names its rows is left out (see below), unless its own kind is declared;
 - of a column with more than 50 categories, all but the 49 most frequent ones become one state
   "other". A category that training never saw stays unknown: it is none of these;
-- dates become year, month and weekday (``dates.py``);
-- texts such as ``$1,234.50`` or ``80 kg`` become numbers (``amounts.py``), and a few words among
+- dates become year, month and weekday (``texts.py``);
+- texts such as ``$1,234.50`` or ``80 kg`` become numbers (``texts.py``), and a few words among
   them missing.
 
 Columns that name a row instead of describing it hold numbers of rows and customers, names, tickets.
@@ -32,18 +32,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.amounts import as_amounts, find_amounts, is_amount_kind
 from marginbn.data.columns import Column, WantedKind, parse_number
-from marginbn.data.dates import (
+from marginbn.data.labelled import MissingPolicy
+from marginbn.data.table import Table, resolve_kinds
+from marginbn.data.texts import (
     DateKind,
+    as_amounts,
     as_dates,
     date_parts,
+    find_amounts,
+    is_amount_kind,
     is_date_kind,
     kind_of_dates,
     part_names,
 )
-from marginbn.data.labelled import MissingPolicy
-from marginbn.data.table import Table, resolve_kinds
 from marginbn.exceptions import InputError
 
 OTHER_LABEL = "other"

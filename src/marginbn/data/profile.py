@@ -123,6 +123,8 @@ def numbers_of(array: pa.Array) -> NDArray[np.float64]:
     """float64 of an array of numbers or booleans, NaN where it is null."""
     if types.is_boolean(array.type):
         array = array.cast(pa.int8())
+    if types.is_decimal(array.type):
+        array = array.cast(pa.string())  # its own way to floats errs in the last digit
     if not types.is_float64(array.type):
         array = array.cast(pa.float64(), safe=False)
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)

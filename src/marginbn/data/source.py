@@ -96,10 +96,10 @@ class Source:
                 waiting.append(table.slice(begin, BLOCK_ROWS))
                 n_waiting += waiting[-1].num_rows
                 if n_waiting >= BLOCK_ROWS:
-                    yield pa.concat_tables(waiting, promote_options="permissive")
+                    yield _joined(waiting)
                     waiting, n_waiting = [], 0
         if n_waiting:
-            yield pa.concat_tables(waiting, promote_options="permissive")
+            yield _joined(waiting)
 
     def each(self, work: Work, names: Sequence[str] | None = None) -> Iterator[Any]:
         """The answer of a function to every block and the number of its first row, given where the
@@ -142,6 +142,16 @@ class Source:
         if self.line_of is None:
             return InputError(f"{begin} row {row} (the first row is 0) {reason}")
         return FormatError(f"{self.origin}, line {self.line_of(row)}: {begin} {reason}")
+
+
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """One table; string views, of which pyarrow can take no rows, become strings."""
+    table = pa.concat_tables(tables, promote_options="permissive")
+    for i, kind in enumerate(table.schema.types):
+        if kind in (pa.string_view(), pa.binary_view()):
+            column = table.column(i).cast(pa.large_string())
+            table = table.set_column(i, table.schema.names[i], column)
+    return table
 
 
 # --- tables in memory -----------------------------------------------------------------------------
@@ -399,6 +409,9 @@ def _read_parquet(dataset: Any, origin: str, names: Sequence[str]) -> Iterator[p
         ):
             own = [name for name in names if name in file.schema_arrow.names]
             for batch in file.iter_batches(BLOCK_ROWS, columns=own):
+                if batch.schema.equals(schema):
+                    yield batch
+                    continue
                 rows = batch.num_rows
                 columns = [
                     batch.column(name) if name in own else pa.repeat(known.get(name), rows)

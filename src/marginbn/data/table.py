@@ -29,10 +29,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from marginbn.data.amounts import read_as
 from marginbn.data.arff import source_of_arff
 from marginbn.data.columns import Column, Kind, WantedKind
-from marginbn.data.dates import as_dates, is_date_kind
 from marginbn.data.profile import read_whole
 from marginbn.data.source import (
     ARROW_SUFFIXES,
@@ -54,6 +52,7 @@ from marginbn.data.text_files import (
     load_text,
     source_of_text,
 )
+from marginbn.data.texts import as_dates, is_date_kind, read_as
 from marginbn.exceptions import InputError
 
 Kinds: TypeAlias = (

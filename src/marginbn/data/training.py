@@ -27,9 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from marginbn.data.amounts import is_amount_kind, read_as
 from marginbn.data.columns import Column, Kind, WantedKind
-from marginbn.data.dates import DateKind, as_dates, is_date_kind
 from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, learn_codings
 from marginbn.data.guardrails import find_slips
 from marginbn.data.labelled import (
@@ -56,6 +54,7 @@ from marginbn.data.profile import (
 )
 from marginbn.data.source import Source
 from marginbn.data.table import Table, resolve_kinds
+from marginbn.data.texts import DateKind, as_dates, is_amount_kind, is_date_kind, read_as
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
 from marginbn.problem.encoded import PIECE, EncodedData, Variable
 

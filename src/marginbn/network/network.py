@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginbn.data.dates import part_names, parts_of_date
+from marginbn.data.texts import part_names, parts_of_date
 from marginbn.exceptions import InputError
 from marginbn.network import elimination
 from marginbn.network.checks import (

@@ -1,0 +1,274 @@
+"""Texts that mean more: amounts (``$1,234.50``, ``80 kg``) are numbers, dates are year, month and
+weekday. Both are recognised on the distinct values of a column.
+
+A column of such texts is kept as a categorical column, so that files, data frames and arrays look
+alike, until it is prepared. The user may declare its kind:
+
+- ``"amount"``: the decimal sign is a point, thousands are set apart by commas;
+- ``"decimal-comma"``: the other way round, as in most of Europe;
+- ``"date"``: ISO 8601 (2024-05-31T12:30) or 2024/5/31; the time of day is ignored;
+- ``"day-first"`` and ``"month-first"``: dates that end with the year (31.5.2024, 5/31/2024).
+
+A sign of currency may stand before or after the number, a unit or per cent sign after it: it must
+be the same in the whole column. ``k``, ``M`` and ``B`` multiply, brackets mean below zero, per
+cents count as written. A number with a leading zero is a code, and no amount.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import re
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias, TypeGuard, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.data.columns import (
+    Column,
+    Kind,
+    WantedKind,
+    categorical_column,
+    is_code_like,
+    parse_number,
+    tidy,
+)
+from marginbn.exceptions import InputError
+
+AmountKind: TypeAlias = Literal["amount", "decimal-comma"]
+DateKind: TypeAlias = Literal["date", "day-first", "month-first"]
+
+
+def read_as(kind: WantedKind | None) -> Kind | None:
+    """The kind that a column is read as, None where it is inferred; all but numbers are texts."""
+    return kind if kind is None or kind == "numeric" else "categorical"
+
+
+def is_amount_kind(kind: object) -> TypeGuard[AmountKind]:
+    """Whether a column of this kind is one of amounts."""
+    return kind in get_args(AmountKind)
+
+
+def is_date_kind(kind: object) -> TypeGuard[DateKind]:
+    """Whether a column of this kind is one of dates."""
+    return kind in get_args(DateKind)
+
+
+# --- amounts --------------------------------------------------------------------------------------
+
+MOST_WORDS = 0.05
+"""Share of the values that may be words, such as "unknown": they count as missing."""
+
+MOST_DIFFERENT_WORDS = 5
+"""And how many of them at most: more are a list of names."""
+
+_GLANCE = 100  # texts looked at first: names betray themselves here
+_MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "bn": 1e9}  # m is for metres
+_SIGN = "$£€¥¢₹₽₩₺₪₫₴₦฿"
+_CODES = r"USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|BRL|SEK|NOK|DKK|PLN|CZK|Rs\.?"
+_WORD = r"[^\W\d_][^\W_]*(?:[ ./-]?[^\W\d_][^\W_]*){0,2}"
+
+
+def _amount_pattern(thousands: str, decimal: str) -> re.Pattern[str]:
+    separators = (thousands, "['’]", r"[ \xa0\u202f\u2009]")
+    groups = "".join(rf"\d{{1,3}}(?:{mark}\d{{3}})+|" for mark in separators)
+    return re.compile(
+        rf"(?P<bracket>\()?\s*(?P<sign>[-+−])?\s*(?P<before>[^\W\d_]{{0,3}}[{_SIGN}]|{_CODES})?\s*"
+        rf"(?P<minus>[-−])?\s*(?P<whole>{groups}\d+)?(?P<fraction>{decimal}\d*)?"
+        rf"(?P<power>[eE][-+]?\d{{1,3}})?\s*(?P<after>°?{_WORD}|[%‰+{_SIGN}])?\s*(?P<closed>\))?"
+    )
+
+
+_AMOUNTS = {"amount": _amount_pattern(",", r"\."), "decimal-comma": _amount_pattern(r"\.", ",")}
+
+
+def _parse_amount(text: str, kind: AmountKind) -> tuple[float, str, str] | None:
+    """The number in a text with what stands before and after it; None if it is none."""
+    found = _AMOUNTS[kind].fullmatch(text.strip())
+    if found is None or bool(found["bracket"]) != bool(found["closed"]):
+        return None
+    digits, fraction = re.sub(r"\D", "", found["whole"] or ""), (found["fraction"] or "")[1:]
+    is_code = len(digits) > 1 and digits.startswith("0")
+    n_below = sum(bool(part) and part != "+" for part in found.group("sign", "minus", "bracket"))
+    if is_code or not (digits + fraction) or not (digits + fraction).isascii() or n_below > 1:
+        return None
+    number, after = float(f"{digits or 0}.{fraction or 0}{found['power'] or ''}"), found["after"]
+    if after in _MULTIPLIERS:
+        number, after = number * _MULTIPLIERS[after], ""
+    if not np.isfinite(number):
+        return None
+    return -number if n_below else number, found["before"] or "", after or ""
+
+
+def _amounts(texts: Sequence[str], kind: AmountKind) -> list[float | None]:
+    """The number of every text, None where it is none; all None if units differ."""
+    found = [_parse_amount(text, kind) for text in texts]
+    before = {amount[1].casefold() for amount in found if amount} - {""}
+    after = {amount[2].casefold().removesuffix("s") for amount in found if amount} - {""}
+    if len(before) > 1 or len(after) > 1:
+        return [None] * len(texts)
+    return [amount and amount[0] for amount in found]
+
+
+def find_amounts(
+    column: Column, counts: NDArray[np.integer] | None = None
+) -> tuple[AmountKind, tuple[str, ...]] | None:
+    """The kind of a column of texts that are amounts, and the few words among them, if any;
+    ``counts`` are the rows of every category, if the column does not hold them all.
+
+    Texts that both kinds can read (``1,234``) are amounts, unless another text of the column says
+    otherwise (``950,5``). None for plain numbers as text, which may well be codes, and where the
+    numbers are so few that they would count as codes too.
+
+    Examples
+    --------
+    >>> texts = [f"${1000 + i:,}.50" for i in range(30)] + ["unknown"]
+    >>> find_amounts(Column.categorical("income", np.arange(31), texts))
+    ('amount', ('unknown',))
+    """
+    counts = column.counts if counts is None else counts
+    seen = [(c, n) for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
+    texts = [c for c, _ in seen if isinstance(c, str)]
+    if not texts or len(texts) < len(seen) or all(parse_number(t) is not None for t in texts):
+        return None
+    best: tuple[AmountKind, tuple[str, ...]] | None = None
+    for kind in get_args(AmountKind):
+        glance = [_parse_amount(text, kind) for text in texts[:_GLANCE]]
+        if 2 * glance.count(None) > max(len(glance), 2 * MOST_DIFFERENT_WORDS):
+            continue
+        numbers = _amounts(texts, kind)
+        words = tuple(t for t, number in zip(texts, numbers, strict=True) if number is None)
+        n_words = sum(n for (_, n), number in zip(seen, numbers, strict=True) if number is None)
+        values = np.array([number for number in numbers if number is not None])
+        is_list = len(words) > MOST_DIFFERENT_WORDS or n_words > MOST_WORDS * counts.sum()
+        if is_list or len(values) == 0 or is_code_like(values):
+            continue
+        if best is None or len(words) < len(best[1]):
+            best = kind, words
+    return best
+
+
+def as_amounts(column: Column, kind: AmountKind, words: Sequence[str] = ()) -> Column:
+    """The numbers of a column of texts; `words` are missing, other texts are refused.
+
+    Examples
+    --------
+    >>> prices = Column.categorical("price", [0, 1, 2, -1], ["1.234,50 €", "80 €", "sold"])
+    >>> as_amounts(prices, "decimal-comma", ["sold"]).numbers.tolist()
+    [1234.5, 80.0, nan, nan]
+    """
+    if column.kind == "numeric":
+        return column
+    texts = [c for c in column.categories if isinstance(c, str)]
+    known = dict(zip(texts, _amounts(texts, kind), strict=True))
+    found = [known[c] if isinstance(c, str) else float(c) for c in column.categories]
+    values = np.array([*found, None], dtype=np.float64)  # the last is what code -1 points to
+    bad = [i for i, c in enumerate(column.categories) if found[i] is None and c not in words]
+    rows = np.flatnonzero(np.isin(column.codes, bad))
+    if len(rows):
+        example = "1,234.50" if kind == "amount" else "1.234,50"
+        raise InputError(
+            f"column {column.name!r} is of kind {kind!r}, but row {rows[0]} (the first row is 0) "
+            f"holds {column.categories[column.codes[rows[0]]]!r}; write amounts as in {example}, "
+            "with one unit or currency in the whole column, and leave what is missing empty"
+        )
+    return Column.numeric(column.name, values[column.codes])
+
+
+# --- dates ----------------------------------------------------------------------------------------
+
+_TIME = r"(?:[ T]+(\d{1,2}:\d{2}.*))?"
+_YEAR_FIRST = re.compile(rf"(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}}){_TIME}")
+_YEAR_LAST = re.compile(rf"(\d{{1,2}})([-/.])(\d{{1,2}})\2(\d{{4}}){_TIME}")
+
+
+def as_dates(column: Column, kind: DateKind = "date") -> Column:
+    """Categorical column of ISO dates."""
+    column = column.as_kind("categorical")
+    days = [_parsed(column.name, category, kind).isoformat() for category in column.categories]
+    if list(column.categories) == days:
+        return column
+    return categorical_column(column.name, column.codes.astype(np.int64), days, None)
+
+
+def part_names(name: str) -> tuple[str, str, str]:
+    """Names of the columns that a date becomes."""
+    return f"{name} year", f"{name} month", f"{name} weekday"
+
+
+def date_parts(column: Column) -> tuple[Column, Column, Column]:
+    """Year (a number), month and weekday of a column of ISO dates."""
+    days = [datetime.date.fromisoformat(str(category)) for category in column.categories]
+    year, month, weekday = part_names(column.name)
+    years = np.array([float(day.year) for day in days] + [np.nan])
+    months = np.array([day.month - 1 for day in days] + [-1])
+    weekdays = np.array([day.weekday() for day in days] + [-1])
+    return (
+        Column.numeric(year, years[column.codes]),
+        Column.categorical(month, months[column.codes], range(1, 13)),
+        Column.categorical(weekday, weekdays[column.codes], tuple(calendar.day_name)),
+    )
+
+
+def parts_of_date(name: str, value: Any, kind: DateKind = "date") -> dict[str, Any]:
+    """Year, month and weekday of one date, by the names of the columns that dates become.
+
+    Examples
+    --------
+    >>> parts_of_date("signed", "2024-05-31")
+    {'signed year': 2024, 'signed month': 5, 'signed weekday': 'Friday'}
+    """
+    day = _parsed(name, value, kind).isoformat()
+    parts = date_parts(Column.categorical(name, np.zeros(1), [day]))
+    return {part.name: tidy(part.values[0]) for part in parts}
+
+
+def kind_of_dates(categories: Sequence[Any]) -> DateKind | None:
+    """The kind of dates that all of them are as text; None if one is none, or the order of day and
+    month is open. Digits alone are numbers.
+
+    Examples
+    --------
+    >>> kind_of_dates(["2024-05-31", "2023/1/2"]), kind_of_dates(["5/6/2024", "5/31/2024 10:30"])
+    ('date', 'month-first')
+    """
+    if not categories or not all(isinstance(category, str) for category in categories):
+        return None
+    possible: list[DateKind] = [
+        kind for kind in get_args(DateKind) if all(_day_of(text, kind) for text in categories)
+    ]
+    if len(possible) == 2:  # day and month may be either way round
+        return "day-first" if all("." in text for text in categories) else None
+    return possible[0] if possible else None
+
+
+def _day_of(text: str, kind: str) -> datetime.date | None:
+    """The day that a text means; None if it means none."""
+    text = text.strip()
+    try:
+        if found := _YEAR_FIRST.fullmatch(text):
+            return datetime.date(int(found[1]), int(found[3]), int(found[4]))
+        if found := _YEAR_LAST.fullmatch(text):
+            day, month = (found[1], found[3]) if kind == "day-first" else (found[3], found[1])
+            return None if kind == "date" else datetime.date(int(found[4]), int(month), int(day))
+        return None if text.isdigit() else datetime.datetime.fromisoformat(text).date()
+    except ValueError:
+        return None
+
+
+def _parsed(name: str, value: Any, kind: DateKind) -> datetime.date:
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[D]").item()
+    if isinstance(value, datetime.date):
+        return value.date() if isinstance(value, datetime.datetime) else value
+    text = tidy(value)
+    day = _day_of(text, kind) if isinstance(text, str) else None
+    if day is None:
+        examples = {"day-first": "31.5.2024", "month-first": "5/31/2024"}
+        remedy = "; ".join(f"{k!r} means {e}" for k, e in examples.items() if kind in (k, "date"))
+        raise InputError(
+            f"column {name!r} is to be of kind {kind!r}, but holds {text!r}; write dates as "
+            f"2024-05-31, or give the column as dates of pandas, polars or Python; {remedy}"
+        )
+    return day
