@@ -3,15 +3,18 @@
 So the fuzzer's input is their content alone, the header (one line of JSON) and then the arrays;
 length, compression and checksum are put around it here. A file is thus always complete, and what is
 tested is everything behind these first checks. Besides the rules for all targets: a certificate of
-the problem below that is accepted must not claim a bound below the optimum.
+the problem below that is accepted must not claim a bound below the optimum, and the two checkers
+must agree.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +26,7 @@ from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score
+from marginbn.proof import exact
 from marginbn.proof.certificate import Certificate
 from marginbn.proof.checker import verify_certificate
 from marginbn.proof.format import MAGIC as CERTIFICATE
@@ -100,12 +104,33 @@ def _with_length(data: bytes) -> bytes:
     return len(header).to_bytes(_LENGTH, "little") + header + arrays
 
 
+ROUNDING = 1e-5
+"""Part of the larger of objective and bound by which the first checker may ask for more."""
+
+
 def verify(data: bytes, folder: Path) -> None:
-    """Read and check a certificate."""
+    """Read and check a certificate, by both checkers: what the first accepts the second accepts,
+    and what the second accepts the first accepts but for its coarser rounding.
+    """
     path = folder / "proof"
     path.write_bytes(CERTIFICATE + zlib.compress(_with_length(data), 1))
-    certificate = read_certificate(path)
-    if not verify_certificate(certificate).verified:
+    with contextlib.redirect_stdout(io.StringIO()):
+        second = exact.main([str(path)]) == 0
+    try:
+        certificate = read_certificate(path)
+    except InputError:
+        assert not second, "only the second checker reads the file"
+        raise
+    first = verify_certificate(certificate)
+    if first.verified != second:
+        assert second, "only the first checker accepts"
+        room = ROUNDING * max(1.0, abs(certificate.objective), abs(certificate.bound))
+        wider = replace(
+            certificate, objective=certificate.objective - room, bound=certificate.bound + room
+        )
+        coarse = any(word in first.reason for word in ("64-bit", "too large", "too many"))
+        assert coarse or verify_certificate(wider), "only the second checker accepts"
+    if not first.verified:
         return
     for genuine, best in _optima():
         if _same_problem(certificate, genuine):

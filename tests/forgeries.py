@@ -33,7 +33,7 @@ import numpy as np
 import records
 from brute_force import brute_force
 from certificates import certified, rebuild, sealed
-from marginbn.exceptions import MarginBNError
+from marginbn.exceptions import InputError, MarginBNError
 from marginbn.files import MisfitError
 from marginbn.problem.candidates import CandidateSets, ClassArcs, enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
@@ -687,11 +687,17 @@ def file_cut(c: Certificate, rng: Random) -> Forged:
     return content[: int(rng.integers(len(content)))]
 
 
-def file_with_a_flipped_bit(c: Certificate, rng: Random) -> Forged:
-    """Somewhere in the compressed stream, whose sum does not fit any more."""
-    content = bytearray(encode_certificate(c))
+def file_with_a_flipped_bit(c: Certificate, rng: Random) -> Forged | None:
+    """Somewhere in the compressed stream, whose sum does not fit any more; None for the bits that
+    fill up its last byte and mean nothing.
+    """
+    honest = encode_certificate(c)
+    content = bytearray(honest)
     place = int(rng.integers(len(MAGIC) + 2, len(content)))
     content[place] ^= 1 << int(rng.integers(8))
+    with contextlib.suppress(zlib.error):
+        same = zlib.decompress(content[len(MAGIC) :]) == zlib.decompress(honest[len(MAGIC) :])
+        return None if same else bytes(content)
     return bytes(content)
 
 
@@ -909,7 +915,10 @@ def forgeries(case: Case, honest: Certificate, seed: int) -> Iterator[tuple[str,
     restate = STATEMENTS[seed % len(STATEMENTS)]
     other = restate(case, rng)
     if other is not None:
-        proof = other.certify()
+        try:
+            proof = other.certify()
+        except InputError:  # it allows no structure at all
+            return
         yield restate.__name__, proof
         moved = transplanted(honest, proof)
         if moved is not None:

@@ -185,3 +185,40 @@ def best_score(
 ) -> float:
     """The optimum by looking at every acyclic graph."""
     return max(score(graph) for graph in all_graphs(n, max_parents, class_restricted))
+
+
+def posterior(
+    parameters: Parameters, graph: Graph, query: int, known: dict[int, int]
+) -> list[float]:
+    """P(query | known): the joint probability of every state of all variables, added up."""
+    totals = [0.0] * parameters.arities[query]
+    for row in product(*map(range, parameters.arities)):
+        if all(row[v] == state for v, state in known.items()):
+            totals[row[query]] += parameters.joint(graph, row)
+    return [total / sum(totals) for total in totals]
+
+
+def d_separated(graph: Graph, a: set[int], b: set[int], given: set[int]) -> bool:
+    """Every path between a and b has a chain or fork in ``given``, or a collider that is not an
+    ancestor of it (or in it).
+    """
+    ancestors = set(given)
+    while any(not set(graph[v]) <= ancestors for v in ancestors):
+        ancestors |= {p for v in ancestors for p in graph[v]}
+
+    def is_open(path: tuple[int, ...]) -> bool:
+        for before, v, after in zip(path, path[1:], path[2:], strict=False):
+            is_collider = before in graph[v] and after in graph[v]
+            if (v not in ancestors) if is_collider else (v in given):
+                return False
+        return True
+
+    def paths(path: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        if path[-1] in b:
+            yield path
+            return
+        for v in range(len(graph)):
+            if v not in path and (v in graph[path[-1]] or path[-1] in graph[v]):
+                yield from paths((*path, v))
+
+    return not any(is_open(path) for start in a for path in paths((start,)))

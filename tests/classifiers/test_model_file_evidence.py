@@ -154,7 +154,7 @@ def more_certain(data: dict[str, Any]) -> None:
             "forbidden arcs: x0 -> class missing",
         ),
         (lambda data: data["evidence"].update(data_sha256="0" * 64), "fingerprint of the data"),
-        (more_certain, "its rows do not give the counted tables of the model"),
+        (more_certain, "the counted table of variable 0 is not that of the rows"),
     ],
 )
 def test_an_edited_model_is_not_verified(

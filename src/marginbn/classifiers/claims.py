@@ -10,7 +10,7 @@ prediction, must give the rows of the certificate; tables are computed again and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from marginbn.data.columns import is_missing, tidy
 from marginbn.data.source import Source
 from marginbn.data.table import Table
 from marginbn.exceptions import InputError
-from marginbn.network.network import BayesianNetwork
+from marginbn.export.native import network_to_dict
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.scores import SCORES
 from marginbn.proof import exact_model
@@ -33,7 +33,7 @@ from marginbn.proof.certificate import Certificate, Data
 from marginbn.proof.checker import Verdict, verify_certificate
 from marginbn.proof.checker.verdict import Progress
 from marginbn.proof.format import read_certificate
-from marginbn.proof.theorem import NamedArcs, Statement, shown
+from marginbn.proof.theorem import NamedArcs, Statement
 
 if TYPE_CHECKING:
     from marginbn.class_model.trainer import ClassModel
@@ -82,36 +82,33 @@ def verify_model(
     if not isinstance(content, Certificate):
         content = read_certificate(content)
     verdict = verify_certificate(content, expect=wanted, progress=progress)
-    told = list(_model_differences(classifier, content.data)) if verdict else []
-    if told:
-        reason = f"the certificate proves another statement: {'; '.join(told)}"
+    difference = _model_difference(classifier, content.data) if verdict else ""
+    if difference:
+        reason = f"the certificate proves another statement: {difference}"
         verdict = replace(verdict, verified=False, reason=reason)
     if verdict:
         classifier.evidence_ = replace(classifier.evidence_, source="certificate", verdict=verdict)
     return verdict
 
 
-def _model_differences(model: Model, data: Data) -> Iterator[str]:
+def _model_difference(model: Model, data: Data) -> str:
     """Where coding, class labels or counted tables are not those of the rows of a certificate."""
-    network = model.network_
-    made = [(v.name, v.states) for v in model.coding_.variables]
-    if isinstance(model, BaseBNClassifier):
-        made.insert(0, (network.names[0], tuple(map(str, model.classes_.tolist()))))
-    proved = list(zip(data.names, data.states, strict=True))
-    for (name, states), variable, known in zip(made, network.variables, proved, strict=True):
-        for whose, own in (("model", states), ("network", variable.states)):
-            if own != known[1]:
-                yield (
-                    f"the states of {name!r} are {shown(own)} by the coding of the {whose}, but "
-                    f"{shown(known[1])} in the certificate"
-                )
-                return
-    rows = EncodedData(data.codes, data.weights, network.variables)
-    fitted = BayesianNetwork.fit(rows, network.structure, model.table_smoothing)
-    pairs = zip(network.names, fitted.log_tables, network.log_tables, strict=True)
-    differ = [name for name, a, b in pairs if not np.allclose(a, b, rtol=1e-9, atol=1e-9)]
-    if differ:
-        yield f"its rows do not give the counted tables of the model for {shown(differ)}"
+    classes = {"labels": model.classes_.tolist()} if isinstance(model, BaseBNClassifier) else None
+    record = {
+        "coding": [vars(coding) for coding in model.coding_.columns],
+        "preparation": None,
+        "classes": classes,
+        "network": network_to_dict(model.network_),
+        "params": {"smoothing": model.table_smoothing},
+        "estimator": type(model).__name__,
+    }
+    codes: list[Any] = data.codes.tolist()
+    variables = list(zip(data.names, data.states, strict=True))
+    try:
+        exact_model.bind(record, variables, list(map(tuple, codes)), data.weights.tolist(), "")
+    except exact_model.DifferentError as reason:
+        return str(reason)
+    return ""
 
 
 # ------------------------------------------------------------------------------- tables of rows

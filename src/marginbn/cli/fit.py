@@ -72,7 +72,9 @@ def fit(
     The model that is saved is learned from all rows. The quality is that of a model learned from
     the rows that are not held out, measured on the held-out rows.
     """
-    from marginbn.classifiers.model_file import save_model
+    from marginbn.classifiers.claims import full_statement
+    from marginbn.classifiers.model_file import save_model, write_json
+    from marginbn.cli.data import load_table
 
     began = monotonic()
     check_holdout(holdout)
@@ -82,7 +84,9 @@ def fit(
     saved = write_output(
         output, lambda path: save_model(classifier, path, held_out=outcome.measures())
     )
-    saved &= write_output(statement, lambda path: write_statement(classifier, table, path))
+    if statement is not None:
+        said = full_statement(classifier, load_table(table.table, table.encoding)).write()
+        saved &= write_output(statement, lambda path: write_json(path, said))
     if json:
         print_json(outcome.record())
     elif classifier.class_model_ is not None:
@@ -99,16 +103,6 @@ def fit(
         return ERROR
     result = classifier.result_
     return DONE if result is None or result.is_closed else OPEN_GAP
-
-
-def write_statement(classifier: BaseBNClassifier, table: options.TableOptions, path: str) -> None:
-    """Write what a certificate of the classifier must prove about the table."""
-    from marginbn.classifiers.claims import full_statement
-    from marginbn.classifiers.model_file import write_json
-    from marginbn.cli.data import load_table
-
-    rows = load_table(table.table, table.encoding)
-    write_json(path, full_statement(classifier, rows).write())
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,9 @@ def verify(
     With --model, --data and --statement you say what must be proved: a proof of anything else is
     REFUTED. What you do not give is reported as a reservation.
     """
-    from marginbn.classifiers.claims import match_table
+    from marginbn.classifiers.claims import match_table, verify_model
     from marginbn.classifiers.model_file import load_model
+    from marginbn.proof.checker import verify_certificate
     from marginbn.proof.format import read_certificate
     from marginbn.proof.theorem import Statement
 
@@ -98,6 +99,12 @@ def verify(
     match = None
     if data is not None and fitted is not None and model is not None:
         match = match_table(model, fitted, content.data, open_table(data, encoding))
+    wanted = replace(said, coding=None, left_out=None, rows_left_out=None)
+    usual: Any = {"expect": wanted, "progress": progress_on_stderr(quiet or json)}
+    if fitted is None:
+        verdict = verify_certificate(content, **usual)
+    else:
+        verdict = verify_model(fitted, content, **usual)
     options = {"--data": data, "--model": model, "--statement": statement, "--strict": strict}
     checked = Checked(
         statement=found,
@@ -107,7 +114,7 @@ def verify(
         asked=[name for name, value in options.items() if value],
         unsaid=found.unsaid_in(said) if strict or model is None else [],
         refuted=[*coding_differences(said, content, fitted), *table_differences(match, said)],
-        verdict=judge(content, said, fitted, progress_on_stderr(quiet or json)),
+        verdict=verdict,
         is_strict=strict,
     )
     if json:
@@ -194,22 +201,6 @@ def read_statement(text: str | None) -> Statement:
         raise typer.BadParameter(str(error), param_hint="--statement") from None
 
 
-def judge(
-    content: Certificate,
-    said: Statement,
-    model: Model | None,
-    progress: Progress,
-) -> Verdict:
-    """The verdict about the statement, and about the model if there is one."""
-    from marginbn.classifiers.claims import verify_model
-    from marginbn.proof.checker import verify_certificate
-
-    said = replace(said, coding=None, left_out=None, rows_left_out=None)
-    if model is None:
-        return verify_certificate(content, progress=progress, expect=said)
-    return verify_model(model, content, progress=progress, expect=said)
-
-
 def coding_differences(said: Statement, content: Certificate, model: Model | None) -> list[str]:
     """Where the coding that was asked for is not that of the model and of the certificate."""
     from marginbn.classifiers.claims import coding_record
@@ -270,7 +261,6 @@ def summarise(checked: Checked) -> dict[str, object]:
         "optimal": not checked.reason and verdict.gap <= PROOF_TOLERANCE,
         "strict": not checked.unmet,
         "leaves": verdict.n_leaves,
-        "data_checked": match is not None,
         "trained_gap": None if match is None else match.gap,
         "asked": checked.asked,
         "reservations": [] if checked.reason else checked.reservations,

@@ -85,15 +85,7 @@ def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np
     """
     own = problem.candidates
     if own.rule is not None and _is_short(own.rule, problem):
-        full = enumerate_candidates(
-            own.n_variables,
-            own.rule.max_parents,
-            class_restricted=own.rule.class_restricted,
-            class_arcs=own.rule.class_arcs,
-            required=own.rule.required,
-            forbidden=own.rule.forbidden,
-            constant=own.rule.constant,
-        )
+        full = enumerate_candidates(own.n_variables, **vars(own.rule))
         places = own.places_in(full)
         dropped = np.ones(full.n_candidates, dtype=bool)
         dropped[places] = False

@@ -40,6 +40,7 @@ MAX_BYTES, MAX_HEADER, MAX_CELLS, MAX_TABLE = 2**30, 2**25, 5 * 10**7, 10**8
 MAX_TREE, MAX_MULTIPLIERS, MAX_PARENTS, MAX_WEIGHT = 2**22, 2 * 10**7, 20, 1000
 EDGE, ARC, CANDIDATE, FOREST, CLUSTERS = range(5)
 ARGUMENTS = (2, 2, 1, 1, 2)
+LANES = 32  # dual weights that are handled at a time
 RULE = {"max_parents": int, "class_restricted": bool, "class_arcs": str, "constant": [int],
         "required": [[int, int]], "forbidden": [[int, int]]}  # fmt: skip
 SCORE = {"name": str, "gamma": float, "smoothing": float, "equivalent_sample_size": float}
@@ -164,7 +165,8 @@ def best_arborescence(arcs: dict[int, list[Set]]) -> tuple[int, dict[int, int]] 
             u = home[entered[u]]
         if u == v:  # contract: entering at x saves what x has paid
             new = max(arcs) + 1
-            arcs[new] = [(w - max(arcs[x])[0], t) for x in cycle for w, t in arcs[x]]
+            paid = {x: max(arcs[x])[0] for x in cycle}
+            arcs[new] = [(w - paid[x], t) for x in cycle for w, t in arcs[x]]
             home.update({a: new for a in home if home[a] in cycle})
             todo.append(new)
     return value, prices
@@ -420,32 +422,62 @@ class Checker:
             hi += w * min(self.gamma * SCALE, *(margin[1] for margin in margins))
         return lo / (self.unit * SCALE), hi / (self.unit * SCALE)
 
-    @lru_cache(64)  # noqa: B019
     def majorant(self, d: int) -> tuple[int, Fraction, list[int]]:
         """Unit, constant and values of the candidates, rounded up: f <= constant + their sum."""
-        every = range(len(self.candidates))
+        need(d < (len(self.duals) if self.is_margin else 1), f"dual weights {d} do not exist")
+        need(self.is_margin or not self.duals, "a decomposable score has no dual weights")
+        return self.majorants(d // LANES)[d % LANES]
+
+    @lru_cache(4)  # noqa: B019
+    def majorants(self, block: int) -> list[tuple[int, Fraction, list[int]]]:
+        """Those of some dual weights at once, side by side in the lanes of large whole numbers.
+
+        Lanes hold sums of products that are not negative: shares of the own class, and shares of
+        rivals, each times a logarithm that was made positive by adding ``shift``.
+        """
         if not self.is_margin:
-            need(d == 0 and not self.duals, "a decomposable score has no dual weights")
-            values = [self.local_score(k)[1] for k in every]
-            return 2 * self.unit * SCALE, Fraction(sum(map(self.loss, self.groups))), values
-        need(d < len(self.duals), f"dual weights {d} do not exist")
-        whole, spare, parts = 1 << self.h["duals"][d][0], 0, self.duals[d]
-        net = [[0] * len(self.rows) for _ in range(self.arities[0])]
+            local = [self.local_score(k)[1] for k in range(len(self.candidates))]
+            return [(2 * self.unit * SCALE, Fraction(sum(map(self.loss, self.groups))), local)]
+        numbers = range(block * LANES, min(len(self.duals), (block + 1) * LANES))
+        logs = [
+            log for k in range(len(self.candidates)) for s in self.factors(k).values() for log in s
+        ]
+        shift = max([0, *(-lo for lo, _ in logs), *(hi for _, hi in logs)])
+        lane = (sum(self.weights) << 25).bit_length() + (2 * shift).bit_length()
+        spare, every = [0] * len(numbers), range(self.arities[0])
+        plus, minus = ([[0] * len(self.rows) for _ in every] for _ in range(2))
         for m, (x, w) in enumerate(zip(self.rows, self.weights, strict=True)):
             rows = self.margin_rows(x[0])
             begin = self.group_of[m] * len(rows)
-            shares = parts[begin : begin + len(rows)]
-            need(sum(shares) <= whole, f"dual weights {d}: sample {m} gives away more than it has")
-            spare += w * (whole - sum(shares))
-            for row, share in zip(rows, shares, strict=True):
+            packed = [0] * len(rows)
+            for place, d in enumerate(numbers):
+                shares = self.duals[d][begin : begin + len(rows)]
+                unused = (1 << self.h["duals"][d][0]) - sum(shares)
+                need(unused >= 0, f"dual weights {d}: sample {m} gives away more than it has")
+                spare[place] += w * unused
+                for rival, share in enumerate(shares):
+                    packed[rival] += share << lane * place
+            for row, share in zip(rows, packed, strict=True):
                 for c, sign in row.items():
-                    net[c][m] += sign * w * share
-        sums = cache(lambda family: self.sums(family, net))
+                    (plus if sign > 0 else minus)[c][m] += w * share
+        sums = cache(lambda family: (self.sums(family, plus), self.sums(family, minus)))
+        given = sum(map(sum, plus)) - sum(map(sum, minus))
         values = []
-        for k in every:
-            cells = ((sums(self.family(k))[f], s) for f, s in self.factors(k).items())
-            values.append(add(chain(*(zip(*pair, strict=True) for pair in cells)))[1])
-        return self.unit * whole * SCALE, self.gamma * spare * SCALE, values
+        for k in range(len(self.candidates)):
+            up = down = 0
+            own, others = sums(self.family(k))
+            for f, s in self.factors(k).items():
+                up += sum(n * (hi + shift) for n, (_, hi) in zip(own[f], s, strict=True))
+                down += sum(n * (lo + shift) for n, (lo, _) in zip(others[f], s, strict=True))
+            down += shift * given * bool(self.factors(k))
+            values.append((up, down))
+        mask, found = (1 << lane) - 1, []
+        for place, d in enumerate(numbers):
+            unit = self.unit * SCALE << self.h["duals"][d][0]
+            at = lane * place
+            own_values = [(up >> at & mask) - (down >> at & mask) for up, down in values]
+            found.append((unit, self.gamma * spare[place] * SCALE, own_values))
+        return found
 
     def loss(self, group: list[int]) -> int:
         """By how much a dropped candidate may be better than its best subset that is kept."""

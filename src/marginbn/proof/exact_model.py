@@ -22,6 +22,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise, product
 from pathlib import Path
@@ -212,7 +213,7 @@ def bind(
     model: dict[str, Any],
     variables: Any,
     rows: list[Row],
-    weights: list[Fraction],
+    weights: Sequence[Fraction | float],
     path: str,
 ) -> dict[str, Any]:
     """Bind a model, and a table if a path is given, to the rows of a certificate; returns columns
@@ -272,13 +273,13 @@ def check_counts(model: dict[str, Any], rows: list[Row], weights: Vector) -> Non
         for x, w in zip(rows, weights, strict=True):
             own = cells.setdefault(tuple(x[p] for p in parents), [0.0] * arities[i])
             own[x[i]] += w
-        wanted: Vector = []
+        wanted: list[float | None] = []
         for h in product(*(range(arities[p]) for p in parents)):
             n = cells.get(h, [0.0] * arities[i])
             total = math.fsum(n) + smoothing * arities[i]
-            wanted += [math.log((v + smoothing) / total) for v in n]
+            wanted += [math.log((v + smoothing) / total) if v + smoothing else None for v in n]
         fine = len(table) == len(wanted) and all(
-            a is not None and abs(a - b) <= SAME * max(1.0, abs(b))
+            a is b if a is None or b is None else abs(a - b) <= SAME * max(1.0, abs(b))
             for a, b in zip(table, wanted, strict=True)
         )
         agree(fine, f"the counted table of variable {i} is not that of the rows")
