@@ -117,8 +117,12 @@ def test_many_states_become_eight_groups() -> None:
     groups = group_states(states, np.full(22, 1 / 22), 21)
     assert len(groups) == MOST_GROUPS
     assert [s for g in groups for s in g["states"]] == list(range(22))
-    assert groups[0]["name"] == "<= 3"
+    assert all(len(g["states"]) <= 4 for g in groups)
+    assert groups[0]["name"] == f"<= {len(groups[0]['states'])}"
     assert groups[-1] == {"name": "(missing)", "states": [21]}
+    skewed = group_states(states, np.array([0.9, *[0.1 / 21] * 21]), 21)
+    assert len(skewed) == MOST_GROUPS
+    assert skewed[0] == {"name": "<= 1", "states": [0]}
     few = group_states(["a", "b"], np.array([0.5, 0.5]), 0)
     assert few == [{"name": "a", "states": [0]}, {"name": "b", "states": [1]}]
 

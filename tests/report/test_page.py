@@ -480,6 +480,28 @@ def test_the_accuracy_of_the_page_is_that_of_the_held_out_rows(
         assert f"log loss {quality.log_loss:.3f}" in page.text
 
 
+def test_fit_and_report_have_one_accuracy(tmp_path: Path) -> None:
+    """What fit printed about the held-out rows is on the page of the model file."""
+    X, y = two_classes()
+    X.assign(left=y).to_csv(tmp_path / "t.csv", index=False)
+    options = ["--target", "left", "-o", tmp_path / "m.json"]
+    printed = " ".join(run("fit", tmp_path / "t.csv", *options).stdout.split())
+    found = re.search(
+        r"Accuracy on (\d+) held-out rows: ([\d.]+) % ± [\d.]+ \(majority class ([\d.]+) %, "
+        r"logistic regression ([\d.]+) %\); log loss ([\d.]+), AUC ([\d.]+)",
+        printed,
+    )
+    assert found is not None
+    n_rows, accuracy, majority, logistic, log_loss, auc = found.groups()
+    assert run("report", tmp_path / "m.json", "-o", tmp_path / "r.html", "-q").exit_code == 0
+    text = read_page(tmp_path / "r.html").text
+    assert f"{accuracy} % of {n_rows} held-out rows are classified right" in text
+    assert f"most frequent class gives {majority} %" in text
+    assert f"Logistic regression gets {logistic} % right" in text
+    assert f"log loss {log_loss}" in text
+    assert f"AUC {auc}" in text
+
+
 def test_the_page_says_what_kind_of_model_it_is(default: BNClassifier) -> None:
     """Kind, what is proved, what is trained, from how many rows, what was not used."""
     text = Page(make_report(default).html).text
@@ -532,6 +554,17 @@ def test_a_column_that_gives_the_class_away_is_the_first_thing_to_read() -> None
         assert page.text.index("'status' alone gives the class away") < page.text.index("How good")
         assert "card warnings bad" in [a.get("class") for _, a in page.seen]
         assert "card open" in [a.get("class") for _, a in page.seen]
+
+
+def test_an_accuracy_of_one_is_a_reason_to_look() -> None:
+    """Two columns give the class away together, none alone."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.choice(["u", "v"], size=(300, 2)), columns=["a", "b"])
+    y = pd.Series(np.where(X["a"] == X["b"], "same", "other"), name="is")
+    page = Page(make_report(BNClassifier().fit(X, y)).html)
+    assert "100.0 % of 300 held-out rows" in page.text
+    assert "Every held-out row is classified right" in page.text
+    assert "card warnings open" in [a.get("class") for _, a in page.seen]
 
 
 def test_scores_in_nats_are_in_the_details_only(default: BNClassifier) -> None:

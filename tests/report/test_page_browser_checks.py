@@ -193,6 +193,10 @@ def test_one_number_per_question(browser: Browser, pages: Pages) -> None:
         known[str(name)] = value
         expected = [*fitted.posterior(known).values()]
         assert shown_answer(browser) == pytest.approx(expected, abs=1e-9)
+    enter(browser, fitted, "fee", "(missing)")
+    expected = [*fitted.posterior(known | {"fee": None}).values()]
+    assert shown_answer(browser) == pytest.approx(expected, abs=1e-9)
+    enter(browser, fitted, "fee", row["fee"])
     complete = fitted.predict_proba(X.iloc[[200]])[0]
     assert shown_answer(browser) == pytest.approx(complete.tolist(), abs=1e-9)
 

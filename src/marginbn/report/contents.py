@@ -20,6 +20,9 @@ GIVES_AWAY = "gives the class away"
 LEFT_OUT = "left out as identifiers"
 """Words of a note that the card about the model has already."""
 
+_TOO_GOOD = (
+    "every held-out row is classified right; check that all columns are known before the class is"
+)
 _LEAK = 0.02
 """A feature gives the class away if it alone makes at most this part of the errors of the most
 frequent class.
@@ -84,6 +87,8 @@ class Report:
             found += sorted(notes, key=lambda note: GIVES_AWAY not in note)
         elif self.effects is not None:
             found += [note for effect in self.effects if (note := self._leak(effect))]
+        if self.judged is not None and self.judged.accuracy == 1 and not found:
+            found.append(_TOO_GOOD)
         return found
 
     def _leak(self, effect: Effect) -> str:
@@ -106,7 +111,7 @@ def gather(
     comparison: Comparison | None,
 ) -> Report:
     """Add effects and quality, and notes on labelled rows."""
-    classifier = report.classifier
+    classifier, settings = report.classifier, report.classifier.table_settings()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # on the page
         return replace(
@@ -114,11 +119,7 @@ def gather(
             effects=measure_effects(classifier, rows),
             comparison=comparison,
             judged=judge(classifier, comparison, rows),
-            data=None if rows is None else _inspect(classifier, *given),
+            data=None
+            if rows is None
+            else inspect_data(*given, column_kinds=settings.column_kinds, missing=settings.missing),
         )
-
-
-def _inspect(classifier: BaseBNClassifier, X: Any, y: Any) -> DataReport:
-    """The table as the classifier would have it."""
-    settings = classifier.table_settings()
-    return inspect_data(X, y, column_kinds=settings.column_kinds, missing=settings.missing)

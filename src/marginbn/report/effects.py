@@ -191,8 +191,8 @@ def axis_of_bins(cuts: Sequence[float], weights: FloatArray) -> Axis:
 def group_states(states: Sequence[str], shares: FloatArray, n_bins: int) -> list[Group]:
     """At most :data:`MOST_GROUPS` lines for a card: names, and the states of each.
 
-    The first ``n_bins`` states are bins of a number, which are grouped in runs of about equal
-    shares. The most frequent categories have a line of their own.
+    The first ``n_bins`` states are bins of a number: neighbours of the smallest shares are joined.
+    The most frequent categories have a line of their own.
 
     Examples
     --------
@@ -207,11 +207,11 @@ def group_states(states: Sequence[str], shares: FloatArray, n_bins: int) -> list
         first, others = sorted(order[: MOST_GROUPS - 1]), sorted(order[MOST_GROUPS - 1 :])
         lines: list[Group] = [{"name": states[s], "states": [s]} for s in first]
         return [*lines, {"name": f"{len(others)} others", "states": others}]
-    n_runs = MOST_GROUPS - (n_states - n_bins)
-    middle = np.cumsum(shares[:n_bins]) - shares[:n_bins] / 2
-    place = np.minimum((middle / shares[:n_bins].sum() * n_runs).astype(int), n_runs - 1)
-    runs = [np.flatnonzero(place == k).tolist() for k in range(n_runs)]
-    groups = [run for run in runs if run] + [[s] for s in range(n_bins, n_states)]
+    runs, total = [[s] for s in range(n_bins)], shares[:n_bins].tolist()
+    while len(runs) > MOST_GROUPS - (n_states - n_bins):
+        k = min(range(len(runs) - 1), key=lambda k: total[k] + total[k + 1])
+        runs[k : k + 2], total[k : k + 2] = [runs[k] + runs[k + 1]], [total[k] + total[k + 1]]
+    groups = runs + [[s] for s in range(n_bins, n_states)]
     return [{"name": name_group([states[s] for s in g]), "states": g} for g in groups]
 
 

@@ -157,12 +157,10 @@ def _calibration(judged: Judged) -> list[Child]:
     if error is None:
         return []
     points = f"{100 * error:.1f} points"
-    words = f"are far off, by {points} on average: use them to rank cases only"
-    if error <= _FAIRLY_CALIBRATED:
-        words = f"are roughly right: off by {points} on average"
-    if error <= _WELL_CALIBRATED:
-        words = f"are reliable: off by {points} on average"
-    return [f"Its probabilities {words}."]
+    if error > _FAIRLY_CALIBRATED:
+        return [f"Its probabilities are off by {points} on average: use them to rank cases only."]
+    words = "reliable" if error <= _WELL_CALIBRATED else "roughly right"
+    return [f"Its probabilities are {words}: off by {points} on average."]
 
 
 # --- what it is ---
@@ -171,15 +169,14 @@ def _calibration(judged: Judged) -> list[Child]:
 def _write_model(report: Report) -> Markup:
     """Kind of model, what is proved, what is trained, from how many rows."""
     classifier = report.classifier
-    rows = f"learned from all {counted(classifier.n_samples_, 'row')}"
-    if classifier.n_dropped_:
-        rows = f"learned from {counted(classifier.n_samples_, 'row')}; {classifier.n_dropped_} "
-        rows += "left out because of missing values"
+    rows, lost = counted(classifier.n_samples_, "row"), classifier.n_dropped_
+    learned = f"Learned from {'' if lost else 'all '}{rows}"
+    learned += f"; {lost} left out because of missing values." if lost else "."
     pairs: list[tuple[str, Child]] = [
         ("Kind", join("A Bayesian network: ", *describe_arcs(report))),
         ("Structure", _structure(report)),
         ("Probabilities", _probabilities(report)),
-        ("Rows", f"{rows[:1].upper()}{rows[1:]}."),
+        ("Rows", learned),
     ]
     left_out = classifier.preparation_.left_out
     if left_out:

@@ -43,7 +43,7 @@ from marginbn.notebook import in_notebook, show_html
 from marginbn.problem.structure import Structure
 from marginbn.report import comparison, contents, judgement, sections
 from marginbn.report.charts import Markup, element, join
-from marginbn.report.effects import effect_values
+from marginbn.report.effects import Group, effect_values
 from marginbn.report.learned import learned_page
 from marginbn.report.opening import groups_of, write_header
 
@@ -268,6 +268,7 @@ def _document(report: contents.Report, body: Markup) -> str:
     script = f"\n{join_scripts()}"
     judged = report.judged
     quality = None if judged is None else judged.quality
+    groups = [[], *(groups_of(report, i) for i in range(1, report.network.n_variables))]
     values = to_script_json(
         {
             "network": network_values(report.network),
@@ -275,8 +276,8 @@ def _document(report: contents.Report, body: Markup) -> str:
             "order": report.order,
             "shown": report.shown_class,
             "cuts": _cuts(report.classifier),
-            "groups": [[], *(groups_of(report, i) for i in range(1, report.network.n_variables))],
-            "picture": picture_values(report.network),
+            "groups": groups,
+            "picture": picture_values(report.network, groups),
             "effects": None if report.effects is None else effect_values(report.effects),
             "threshold": None if quality is None else threshold_values(quality),
         }
@@ -415,7 +416,7 @@ _WIDTH, _HEAD, _LINE, _FOOT = 196.0, 26.0, 19.0, 6.0
 """Sizes of a box in pixels, which the style sheet repeats: its width, head, lines and foot."""
 
 
-def picture_values(network: BayesianNetwork) -> dict[str, Any]:
+def picture_values(network: BayesianNetwork, groups: Sequence[Sequence[Group]]) -> dict[str, Any]:
     """Boxes (left, top, width, height) and arcs of the columns that have arcs between them."""
     between = [[p for p in family if p] for family in network.structure.parents]
     joined = sorted(
@@ -424,7 +425,7 @@ def picture_values(network: BayesianNetwork) -> dict[str, Any]:
     place = {v: k for k, v in enumerate(joined)}
     graph = Structure(tuple(tuple(place[p] for p in between[v]) for v in joined))
     most = LINES if len(joined) <= _SMALL_NETWORK else 0
-    lines = [min(network.arities[v], most) for v in joined]
+    lines = [min(len(groups[v]), most) for v in joined]
     sizes = [(_WIDTH, _HEAD + _LINE * n + _FOOT) for n in lines]
     if not joined:
         return {"variables": [], "width": 0, "height": 0, "boxes": [], "lines": [], "arcs": []}
