@@ -215,7 +215,9 @@ def write_page(records: Path, page: Path = PAGE) -> str:
         "and each learner gets the same tables. ``python -m benchmarks run recovery`` makes the "
         "records and this page. :doc:`guide/networks` draws the conclusions.",
         "",
-        f"The learners run with their defaults. *exact* is "
+        f"The learners run with their defaults ({_packages(found)}), MIIC with its NML correction, "
+        "which is nearer to the truth here than pyAgrum's default. pgmpy's result depends on the "
+        "hash seed of Python. *exact* is "
         f":class:`marginbn.BayesianNetworkLearner`. Each cell is a mean over {_seeds(found)} "
         f"tables, with its standard error; the best mean of a row is bold. A dash means no result "
         f"within {MAX_SECONDS} CPU seconds for at least one of the tables.",
@@ -246,11 +248,22 @@ def write_page(records: Path, page: Path = PAGE) -> str:
         ),
         *_comparison(found),
         *_proofs(found),
-        *[f"*{line}*" for line in mixture([r["origin"] for r in found])],
+        *[f"*{line}*" for line in mixture(_origins(found))],
     ]
     text = "\n".join(lines).rstrip() + "\n"
     write_text(page, text)
     return text
+
+
+def _origins(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of all results; a learner that was measured at another time has an origin of its own."""
+    return [own.get("origin", r["origin"]) for r in records for own in r["learners"].values()]
+
+
+def _packages(records: list[dict[str, Any]]) -> str:
+    """Names and versions of what is compared."""
+    found = {(name, number) for r in records for name, number in r["packages"].items()}
+    return ", ".join(f"{name} {number}" for name, number in sorted(found))
 
 
 def _seeds(records: list[dict[str, Any]]) -> int:

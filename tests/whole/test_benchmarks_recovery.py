@@ -66,7 +66,13 @@ def unit(seed: int, distances: list[int | None]) -> dict[str, object]:
         }
         for name, distance in zip(recovery.LEARNERS, distances, strict=True)
     }
-    about = {"network": "alarm", "rows": 500, "seed": seed, "true_log_likelihood": -9.5}
+    about: dict[str, object] = {
+        "network": "alarm",
+        "rows": 500,
+        "seed": seed,
+        "true_log_likelihood": -9.5,
+    }
+    about["packages"] = {"pgmpy": "1.1.2"}
     return {"key": f"alarm 500 {seed}", **about, "learners": learners, "origin": ORIGIN}
 
 
@@ -80,6 +86,8 @@ def test_the_page_by_hand(tmp_path: Path) -> None:
     cells = ["alarm, 500", "4.0 ± 1.0", "**2.0** ± 0.0", "8.0 ± 1.0", "—", "4.0 ± 1.0"]
     assert "\n     - ".join(cells) in text
     assert "mean over 2 tables" in text
+    assert "defaults (pgmpy 1.1.2)" in text
+    assert "All 10 records are of commit abc." in text
     better = ["exact BIC", "exact BDeu(1)", "0 / 0 / 2", "0 / 0 / 2"]
     assert "\n     - ".join(better) in text
     assert "\n     - ".join(["exact BIC", "pgmpy hill climbing, BIC", "0 / 2 / 0"]) in text
