@@ -250,6 +250,40 @@ def test_lines_of_errors_below_fields_with_line_ends(tmp_path: Path) -> None:
         read_table(path)
 
 
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "a,b\n1,2\n1,2,3\n"])
+def test_threads_of_arrow_are_waited_for(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would end the process with SIGABRT if they let go of Python while it shuts down."""
+    held: list[Any] = []
+    real = text_files.arrow_csv.open_csv
+
+    def keep(*arguments: Any) -> Any:
+        held.append(arguments)
+        del arguments  # the traceback of an error would hold them as well
+        return real(*held[0])
+
+    class Clock:
+        @staticmethod
+        def monotonic() -> float:
+            return 0.0
+
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            held.clear()
+
+    monkeypatch.setattr(text_files.arrow_csv, "open_csv", keep)
+    monkeypatch.setattr(text_files, "time", Clock)
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    if "3" in text:
+        with pytest.raises(FormatError, match="expected 2 fields, got 3"):
+            read_table(path)
+    else:
+        assert read_table(path).n_rows == 1
+    assert held == []
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252", "utf-8"])
 def test_encodings(encoding: str, tmp_path: Path) -> None:
     """Of the header and of the rows."""

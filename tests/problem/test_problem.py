@@ -244,7 +244,6 @@ def test_the_size_is_told_before_anything_is_made(
         assert size.n_candidates == candidates.n_candidates
         assert size.n_margin_rows == problem.n_rows
         assert size.dense_bytes == problem.margins.dense().nbytes
-        assert size.dense_megabytes == size.dense_bytes / 1e6
     none = estimate_size(data, max_parents, margin=None, class_restricted=restricted)
     assert (none.n_margin_rows, none.dense_bytes) == (0, 0)
 

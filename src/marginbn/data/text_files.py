@@ -15,6 +15,8 @@ import codecs
 import csv
 import io
 import re
+import time
+import weakref
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -386,32 +388,53 @@ def _read_rows(
         raise format_error(layout.path, None, " ".join(str(error).split())) from None
 
 
+class _Lent:
+    """What Arrow calls of a stream."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self.read, self.close = stream.read, stream.close
+
+
 def _read_quickly(
     stream: Any, layout: Layout, names: Sequence[str], missing: frozenset[str], judge: Any
 ) -> Iterator[pa.Table]:
-    reader = arrow_csv.open_csv(
-        pa.PythonFile(stream, mode="r"),
-        read_options=arrow_csv.ReadOptions(
+    """By Arrow. A thread of Arrow that lets go of an object of Python while the interpreter shuts
+    down ends the process with SIGABRT; so these threads are waited for, a second at most.
+    """
+    source, handler = _Lent(stream), partial(judge)
+    lent: list[weakref.ref[Any]] = [weakref.ref(source), weakref.ref(handler)]
+    arguments = [
+        pa.PythonFile(source, mode="r"),
+        arrow_csv.ReadOptions(
             use_threads=False,
             block_size=MAX_ROW_BYTES,
             column_names=list(layout.names),
             skip_rows=layout.skipped,
             encoding="utf8" if layout.encoding in ("utf-8", "utf-8-sig") else layout.encoding,
         ),
-        parse_options=arrow_csv.ParseOptions(
-            delimiter=layout.delimiter, newlines_in_values=True, invalid_row_handler=judge
+        arrow_csv.ParseOptions(
+            delimiter=layout.delimiter, newlines_in_values=True, invalid_row_handler=handler
         ),
-        convert_options=arrow_csv.ConvertOptions(
+        arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
             include_columns=list(names),
             null_values=sorted(missing),
             strings_can_be_null=True,
             quoted_strings_can_be_null=True,
         ),
-    )
-    with reader:
-        for batch in reader:
-            yield pa.Table.from_batches([batch])
+    ]
+    try:
+        with arrow_csv.open_csv(*arguments) as reader:
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+    finally:
+        del source, handler, arguments
+        reader = None
+        end = time.monotonic() + 1.0
+        while any(value() is not None for value in lent) and time.monotonic() < end:
+            time.sleep(0.0002)
 
 
 def _csv_rows(

@@ -299,15 +299,10 @@ class ProblemSize:
     table_cells: int = 0
     """Of the look-up tables of all candidates with the class."""
 
-    @property
-    def dense_megabytes(self) -> float:
-        """Megabytes of all margin coefficients written out in double precision."""
-        return self.dense_bytes / 1e6
-
     def __str__(self) -> str:
         return (
             f"{self.n_candidates} candidate parent sets for {self.n_variables} variables, "
-            f"{self.n_margin_rows} margin rows, {self.dense_megabytes:.1f} MB of coefficients"
+            f"{self.n_margin_rows} margin rows, {self.dense_bytes / 1e6:.1f} MB of coefficients"
         )
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from html import escape
 from typing import Any
@@ -304,21 +304,3 @@ def _check_trace(result: SolveResult, rounding: float) -> None:
         raise SolverError(f"solver {result.solver!r} once had a better structure: {objective}")
     if bound < result.objective - allowance(bound, rounding):
         raise SolverError(f"solver {result.solver!r} once claimed a bound that was too low")
-
-
-def read_trace(source: Any) -> tuple[TracePoint, ...]:
-    """The trace of a classifier (``trace_``) or a result (``trace``), or the trace itself.
-
-    It is carried on to the end of the search, where that is known.
-    """
-    result = getattr(source, "result_", source)
-    trace = tuple(getattr(result, "trace", result))
-    if not trace or not all(isinstance(point, TracePoint) for point in trace):
-        raise InputError(
-            "source must be a fitted classifier, a SolveResult or a trace with at least one "
-            f"TracePoint, got {type(source).__name__}"
-        )
-    end = getattr(result, "seconds", 0.0)
-    if end > trace[-1].seconds:
-        trace = (*trace, replace(trace[-1], seconds=end))
-    return trace
