@@ -276,7 +276,8 @@ def interactions(name: str, data: Path) -> dict[str, Any]:
     clf = BNClassifier().fit(X, y)
     seconds = time.process_time() - start
     P = clf.predict_proba(test)
-    frames = [f.astype({c: "category" for c in f if f[c].dtype == object}) for f in (X, test)]
+    texts = {c: "category" for c in X if X[c].dtype.kind not in "biuf"}
+    frames = [f.astype(texts) for f in (X, test)]
     start = time.process_time()
     boosting = LGBMClassifier(n_jobs=1, verbose=-1).fit(frames[0], y)
     rival_seconds = time.process_time() - start

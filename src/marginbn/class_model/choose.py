@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,11 +33,11 @@ from marginbn.problem.structure import Structure
 LearnStructure = Callable[[EncodedData], Structure]
 """Learns a structure from rows of bins, class first."""
 
-Tell = Callable[[str], None]
-"""Hears what is being done."""
-
 GRID = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 START, START_FAMILY = Precisions(line=1.0, effect=3.0, family=math.inf), 10.0
+LEAST_PER_ROW = 10.0
+"""Least precision times the number of rows: few rows that chance tells apart would want none."""
+
 SWEEPS = 3
 """Rounds over the precisions, at most; the last one rarely changes anything."""
 
@@ -77,7 +77,7 @@ class _Fold:
     """A trainer, and the held-out rows that judge it."""
 
     trainer: Trainer
-    held_out: LabelledTable
+    weights: FloatArray
     codes: NDArray[np.int32]
     classes: NDArray[np.intp]
 
@@ -86,32 +86,32 @@ class _Fold:
         scores = self.trainer.fit(precisions, is_late=is_late).scores(self.codes)
         log_posterior = np.asarray(log_softmax(scores, axis=1))
         own = log_posterior[np.arange(len(self.classes)), self.classes]
-        return -float(self.held_out.weights @ own), log_posterior
+        return -float(self.weights @ own), log_posterior
 
 
+@dataclass(eq=False)
 class _Validation:
-    """Validated log loss of precisions; each is tried once."""
+    """Log losses and log posteriors of held-out rows, by precisions; each is tried once."""
 
-    def __init__(self, folds: Sequence[_Fold], is_late: IsLate, tell: Tell) -> None:
-        self.folds = folds
-        self._tell = tell
-        self.losses: dict[Precisions, float] = {}
-        self.log_posteriors: dict[Precisions, FloatArray] = {}
-        self.is_complete = True
-        self._is_late = is_late
-        self._weight = sum(float(fold.held_out.weights.sum()) for fold in folds)
+    folds: Sequence[_Fold]
+    least: float
+    is_late: IsLate
+    tell: Callable[[str], None]
+    tried: dict[Precisions, tuple[float, FloatArray]] = field(default_factory=dict)
+    is_complete: bool = True
 
     def loss(self, precisions: Precisions) -> float:
         """Mean log loss; infinite for what is not tried because it is late."""
-        if precisions not in self.losses:
-            if self.losses and self._is_late():
+        if precisions not in self.tried:
+            if self.tried and self.is_late():
                 self.is_complete = False
                 return math.inf
-            self._tell(f"choosing the smoothing on held-out rows, try {len(self.losses) + 1}")
-            results = [fold.validate(precisions, self._is_late) for fold in self.folds]
-            self.losses[precisions] = sum(loss for loss, _ in results) / self._weight
-            self.log_posteriors[precisions] = np.concatenate([answer for _, answer in results])
-        return self.losses[precisions]
+            self.tell(f"choosing the smoothing on held-out rows, try {len(self.tried) + 1}")
+            results = [fold.validate(precisions, self.is_late) for fold in self.folds]
+            losses, answers = zip(*results, strict=True)
+            weight = sum(float(fold.weights.sum()) for fold in self.folds)
+            self.tried[precisions] = sum(losses) / weight, np.concatenate(answers)
+        return self.tried[precisions][0]
 
     def descend(self, start: Precisions, groups: Sequence[int]) -> Precisions:
         """Coordinate descent over the precisions of the given groups."""
@@ -129,7 +129,7 @@ class _Validation:
         """Move one precision along the grid as long as that lowers the loss."""
         while 0 <= (place := GRID.index(best[group]) + step) < len(GRID):
             tried = best._replace(**{best._fields[group]: GRID[place]})
-            if self.loss(best) <= self.loss(tried):
+            if tried[group] < self.least or self.loss(best) <= self.loss(tried):
                 break
             best = tried
         return best
@@ -153,7 +153,7 @@ def choose_precisions(
     missing: MissingPolicy = "auto",
     seed: int = 0,
     is_late: IsLate = lambda: False,
-    tell: Tell = lambda text: None,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Choice:
     """Choose precisions for training rows.
 
@@ -170,8 +170,8 @@ def choose_precisions(
         held_out = rows.take(test)
         codes = cells.coding.encode(held_out.features)
         labels = np.searchsorted(classes, held_out.labels)
-        folds.append(_Fold(Trainer(design, data), held_out, codes, labels))
-    validation = _Validation(folds, is_late, tell)
+        folds.append(_Fold(Trainer(design, data), held_out.weights, codes, labels))
+    validation = _Validation(folds, LEAST_PER_ROW / rows.n_rows, is_late, tell)
     groups = {group for fold in folds for group in fold.trainer.design.groups.tolist()}
     effects = [group for group in (EFFECT, LINE) if group in groups]
     alone = chosen = validation.descend(START, effects)
@@ -182,7 +182,7 @@ def choose_precisions(
         precisions=chosen,
         log_loss=validation.loss(chosen),
         rows=drawn[np.concatenate([test for _, test in splits])],
-        log_posterior=validation.log_posteriors[chosen],
-        n_fits=len(validation.losses),
+        log_posterior=validation.tried[chosen][1],
+        n_fits=len(validation.tried),
         is_complete=validation.is_complete,
     )
