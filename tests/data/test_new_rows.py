@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from marginbn import NaiveBayesClassifier
@@ -85,7 +87,9 @@ def test_one_row_has_the_answer_of_a_table(fitted: NaiveBayesClassifier) -> None
         row = FRAME.iloc[[i]]
         values = row.iloc[0].tolist()
         named = dict(zip(FRAME.columns, values, strict=True))
-        given = [named, [named], [values], np.array([values], dtype=object), row]
+        table = pa.Table.from_pandas(row, preserve_index=False)
+        frames = [row, table, pl.from_arrow(table)]
+        given = [named, [named], [values], np.array([values], dtype=object), *frames]
         for X in given:
             np.testing.assert_array_equal(fitted.predict_proba(X), expected[i : i + 1])
     two = [dict(FRAME.iloc[i]) for i in range(2)]
