@@ -26,7 +26,6 @@ from marginbn import (
     margin_problem,
 )
 from marginbn.classifiers.validation import read_training_rows
-from marginbn.data.labelled import missing_cost
 from marginbn.data.training import encode_training
 from marginbn.datasets import load_dataset, load_folder_dataset
 from marginbn.problem.problem import drop_dominated
@@ -90,7 +89,7 @@ def encoded(name: str, folder: Path | None) -> EncodedData:
             kinds="auto",
         )
         # as in the paper: classes that lose all their rows (soybean-large) are no longer there
-        rows = rows.take(missing_cost(rows.features, rows.labels, "drop").kept)
+        rows = rows.take(rows.features.complete)
         return encode_training(rows, "drop").data
 
 

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.data.labelled import MOST_OF_A_CLASS, MOST_ROWS, LabelledTable, missing_cost
+from marginbn.data.labelled import (
+    MOST_OF_A_CLASS,
+    MOST_ROWS,
+    LabelledTable,
+    MissingCost,
+    cost_of_places,
+    label_codes,
+)
 from marginbn.data.preparation import TableSettings
 from marginbn.data.table import Table, as_column
 from marginbn.data.training import TrainingRows, survey_rows
@@ -19,6 +26,12 @@ from marginbn.exceptions import DataWarning, InputError
 
 def table(**columns: list[str | None]) -> Table:
     return Table(tuple(as_column(values, name=name) for name, values in columns.items()))
+
+
+def missing_cost(features: Table, labels: Any, policy: str) -> MissingCost:
+    classes, codes = label_codes(np.asarray(labels))
+    missing = {c.name: c.missing for c in features.columns if c.missing.any()}
+    return cost_of_places(missing, codes, policy, classes)
 
 
 def test_auto_drops_few_rows_and_gives_a_state_to_the_rest() -> None:

@@ -325,21 +325,15 @@ class MissingCost:
         return int((~self.kept).sum())
 
 
-def missing_cost(features: Table, labels: NDArray[Any], policy: str) -> MissingCost:
-    """What a policy would do; "error" counts as "drop"."""
-    classes, codes = label_codes(labels)
-    missing = {c.name: c.missing for c in features.columns if c.missing.any()}
-    return cost_of_places(missing, codes, policy, classes)
-
-
 def cost_of_places(
     missing: Mapping[str, NDArray[np.bool_]],
     codes: NDArray[np.integer],
     policy: str,
     classes: NDArray[Any],
 ) -> MissingCost:
-    """The same of the columns that miss values, and the places where they do; ``codes`` are the
-    classes of the rows. The policy "keep" leaves out no row.
+    """What a policy would do, by the columns that miss values and the places where they do.
+
+    ``codes`` are the classes of the rows. "error" counts as "drop"; "keep" leaves out no row.
     """
     if policy == "state":
         states = list(missing)

@@ -16,7 +16,6 @@ from branch_bound_cases import columns_of
 from data_folder import data_folder
 from marginbn import NaiveBayesClassifier
 from marginbn.classifiers.validation import read_training_rows
-from marginbn.data.labelled import missing_cost
 from marginbn.data.training import encode_training
 from marginbn.datasets import load_folder_dataset
 from marginbn.problem.candidates import enumerate_candidates
@@ -213,7 +212,7 @@ def full_size(name: str, kind: MarginKind, p: float) -> StructureProblem:
         None,
         kinds="auto",
     )
-    rows = rows.take(missing_cost(rows.features, rows.labels, "drop").kept)
+    rows = rows.take(rows.features.complete)
     data = encode_training(rows, "drop").data
     candidates = enumerate_candidates(data.n_variables, 2, constant=data.constant)
     return margin_problem(data, candidates, margin=kind, gamma=math.log(p / (1 - p)))
