@@ -21,6 +21,7 @@ from marginbn.proof.checker.bounds import (
     Edges,
     Forests,
     IntegerMajorant,
+    RowRule,
     room,
 )
 from marginbn.proof.checker.statement import RefutedError, Space
@@ -147,6 +148,21 @@ def test_rows_of_an_unknown_kind_are_refused() -> None:
     """Also in a certificate that was never read from a file."""
     with pytest.raises(RefutedError, match="row 0 is of the kind 'triangle', which is not known"):
         bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("triangle", (0, 1)),))
+
+
+@pytest.mark.parametrize("members", [(1,), (1, 1)])
+def test_rows_need_as_many_members_as_they_count(
+    members: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One variable cannot choose two candidates; two variables can."""
+    rule = RowRule(
+        lambda space, cluster: (space.outside(cluster, fewer_than=2).astype(np.int64), 2),
+        at_least=2,
+    )
+    monkeypatch.setitem(ROW_RULES, "two_cluster", rule)
+    with pytest.raises(RefutedError, match="row 0 has fewer than 2 members"):
+        bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("two_cluster", members),))
+    assert bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("two_cluster", (0, 1)),)) == 23
 
 
 def random_members(rng: np.random.Generator, kind: str, n: int) -> tuple[int, ...]:

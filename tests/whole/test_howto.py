@@ -117,9 +117,9 @@ def test_a_penalty_that_is_not_defined_is_refuted(
 ) -> None:
     """The logarithm of a logarithm has no value for a total weight of one or less."""
     monkeypatch.setitem(values.PENALTIES, "hq", lambda total: total.ln().ln())
-    for total in ("1", "0.5"):
-        with pytest.raises(values.NotCheckableError, match="not defined for a total weight"):
-            values._penalty("hq", values.Fraction(total))
+    for total in (1.0, 0.5):
+        with pytest.raises(values.NotCheckableError, match="not defined for the total weight"):
+            values._penalty("hq", *total.as_integer_ratio())
 
 
 def test_the_checker_knows_every_listed_formula() -> None:

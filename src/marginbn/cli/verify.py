@@ -171,11 +171,6 @@ class Checked:
         return [*told, *([] if self.reason else self.reservations)]
 
     @property
-    def is_refuted(self) -> bool:
-        """Whether the certificate is about something else than was asked for."""
-        return bool(self.refuted) or "proves another statement" in self.verdict.reason
-
-    @property
     def reason(self) -> str:
         """Why it is not verified, or nothing."""
         return "; ".join([*self.refuted, *filter(None, [self.verdict.reason])])
@@ -257,12 +252,10 @@ def summarise(checked: Checked) -> dict[str, object]:
         "objective": verdict.objective,
         "bound": verdict.bound,
         "gap": verdict.gap,
-        "tolerance": PROOF_TOLERANCE,
         "optimal": not checked.reason and verdict.gap <= PROOF_TOLERANCE,
         "strict": not checked.unmet,
         "leaves": verdict.n_leaves,
         "trained_gap": None if match is None else match.gap,
-        "asked": checked.asked,
         "reservations": [] if checked.reason else checked.reservations,
         "statement": checked.statement.record()
         | {
@@ -277,7 +270,8 @@ def describe(checked: Checked, width: int = 80) -> str:
     """The verdict in words, and the statement."""
     verdict = checked.verdict
     if checked.reason:
-        head = ["REFUTED" if checked.is_refuted else "NOT VERIFIED", checked.reason]
+        is_other = checked.refuted or "proves another statement" in verdict.reason
+        head = ["REFUTED" if is_other else "NOT VERIFIED", checked.reason]
         title = "What the certificate claims"
     else:
         told = checked.reservations

@@ -331,9 +331,12 @@ Coefficients = tuple[Integers, int]
 
 @dataclass(frozen=True)
 class RowRule:
-    """What a kind of row says; it must be true for any members."""
+    """What a kind of row says; it must be true for any members, as long as ``at_least`` of them
+    differ.
+    """
 
     row: Callable[[Space, tuple[int, ...]], Coefficients]
+    at_least: int = 1
     needs_edge: bool = False  # holds only where the edge between its two members is decided
     lists_parts: bool = False  # its members are a list that the rule reads, not variables
 
@@ -426,6 +429,8 @@ class Clusters:
         rule, exist = ROW_RULES[row.kind], range(self.space.n_variables)
         if not row.members or not (rule.lists_parts or all(v in exist for v in row.members)):
             raise RefutedError(f"row {number} has members that do not exist")
+        if len(set(row.members)) < rule.at_least:
+            raise RefutedError(f"row {number} has fewer than {rule.at_least} members")
         if rule.needs_edge and row.members not in present:
             raise RefutedError(f"row {number} needs the edge {row.members}, which may be absent")
         return rule

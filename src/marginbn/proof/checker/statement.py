@@ -84,10 +84,10 @@ class Space:
         """(K,): candidates of i or j that contain the other one."""
         return self.holding(i, j) | self.holding(j, i)
 
-    def outside(self, cluster: tuple[int, ...]) -> NDArray[np.bool_]:
-        """(K,): candidates of members of a cluster without parents in it."""
+    def outside(self, cluster: tuple[int, ...], fewer_than: int = 1) -> NDArray[np.bool_]:
+        """(K,): candidates of members of a cluster with fewer than so many parents in it."""
         inside = np.isin(np.arange(self.n_variables), cluster)
-        return np.asarray(inside[self.child] & ~self.member[:, inside].any(axis=1))
+        return np.asarray(inside[self.child] & (self.member[:, inside].sum(axis=1) < fewer_than))
 
 
 def build_space(data: Data, candidates: Candidates) -> Space:

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,13 +171,13 @@ class ExactCounts:
             for a in range(n_limbs)
         ]
 
-    def group(self, columns: Sequence[int]) -> Integers:
-        """Number of the joint state of some variables in every sample.
+    def group(self, columns: Sequence[int], before: Integers | None = None) -> Integers:
+        """Number of the joint state of some variables, and of groups before, in every sample.
 
         Few states are numbered as they come; many are numbered as they occur.
         """
-        ids = np.zeros(len(self.data.codes), dtype=np.int64)
-        states = 1
+        ids = np.zeros(len(self.data.codes), dtype=np.int64) if before is None else before
+        states = 1 if before is None else int(before.max()) + 1
         for column in columns:
             arity = self.data.arities[column]
             ids, states = ids * arity + self.data.codes[:, column], states * arity
@@ -312,7 +313,7 @@ def local_score(
     """Score of a candidate as (lower, upper) in units of 2^-44."""
     arities = counts.data.arities
     above = counts.group(parents)
-    here = counts.group([*parents, child])
+    here = counts.group([child], above)
     rows = [n for n in counts.count(above, int(above.max()) + 1) if n]
     cells = [n for n in counts.count(here, int(here.max()) + 1) if n]
     states = math.prod(arities[p] for p in parents)
@@ -320,31 +321,31 @@ def local_score(
         prior = PRIORS[score.name](score, states * arities[child])
         return _dirichlet(rows, cells, counts.scale, prior, prior * arities[child])
     parameters = states * (arities[child] - 1)
-    penalty, off = _penalty(score.name, Fraction(sum(rows), counts.scale))
-    value, error = _log_likelihood(rows, cells, counts.scale)
-    value, error = value - parameters * penalty, error + parameters * off
-    return math.floor(value - error), math.ceil(value + error)
+    scale = counts.scale  # value and error are whole numbers of 1 / scale
+    penalty, off = _penalty(score.name, sum(rows), scale)
+    value = _log_likelihood(cells) - _log_likelihood(rows) - scale * parameters * penalty
+    error = sum(cells) + sum(rows) + scale * parameters * off
+    return (value - error) // scale, -(-(value + error) // scale)
 
 
-def _penalty(name: str, total: Fraction) -> tuple[int, int]:
+@lru_cache
+def _penalty(name: str, weight: int, scale: int) -> tuple[int, int]:
     """Penalty of a free parameter in units, and by how many it may be off."""
     if name not in PENALTIES:
         raise NotCheckableError(f"the score {name!r} is not known")
     try:
         with localcontext(_EXACT):
-            exact = PENALTIES[name](_decimal(total)) * _UNIT
+            exact = PENALTIES[name](_decimal(Fraction(weight, scale))) * _UNIT
             units = int(exact.to_integral_value())
             return units, int(exact != units)
     except ArithmeticError:  # say, the logarithm of a logarithm that is negative
-        raise NotCheckableError(
-            f"the score {name!r} is not defined for a total weight of {float(total)}"
-        ) from None
+        total = weight / scale
+        raise NotCheckableError(f"{name!r} is not defined for the total weight {total}") from None
 
 
-def _log_likelihood(rows: list[int], cells: list[int], scale: int) -> tuple[Fraction, Fraction]:
-    """sum n log n - sum N log N and how far it may be off; the scale cancels in the logarithms."""
-    value = sum(n * log_units(n) for n in cells) - sum(n * log_units(n) for n in rows)
-    return Fraction(value, scale), Fraction(sum(cells) + sum(rows), scale)
+def _log_likelihood(counts: list[int]) -> int:
+    """sum n log n, off by less than the sum of the counts; their scale cancels in differences."""
+    return sum(map(mul, counts, map(log_units, counts)))
 
 
 def _dirichlet(
