@@ -132,3 +132,12 @@ def test_fit_and_inspect_say_the_same() -> None:
         NaiveBayesClassifier().fit(frame, LABELS)
     report = inspect_data(frame, LABELS)
     assert {str(w.message) for w in caught} <= set(report.notes)
+
+
+def test_columns_of_different_values_are_no_pair_in_short_tables() -> None:
+    """Whatever the number of rows: that each row has its own value is no agreement."""
+    rng = np.random.default_rng(0)
+    for n_rows in (50, 51, 80):
+        X = rng.normal(size=(n_rows, 3))
+        report = inspect_data(X, np.arange(n_rows) % 2)
+        assert not any("determine each other" in note for note in report.notes)

@@ -163,24 +163,27 @@ def _one_to_one(table: Table) -> list[list[str]]:
     Values are numbered in the order in which they turn up: columns that determine each other have
     the same numbers. Columns of nearly nothing but different values do so by chance.
     """
-    alike = [*table.columns]
-    for n_rows in (LEAST_ROWS, table.n_rows):  # most columns differ in the first rows already
-        groups: dict[bytes, list[Column]] = {}
-        for column in alike:
-            values = column.codes if column.kind == "categorical" else column.numbers
-            groups.setdefault(_order_of_values(values[:n_rows]), []).append(column)
-        groups.pop(b"", None)
-        alike = [column for columns in groups.values() if len(columns) > 1 for column in columns]
-    return [[column.name for column in columns] for columns in groups.values() if len(columns) > 1]
+    begun: dict[bytes, list[Column]] = {}  # most columns differ in the first rows already
+    for column in table.columns:
+        begun.setdefault(_order_of_values(_values(column)[:LEAST_ROWS]), []).append(column)
+    groups: dict[bytes, list[str]] = {}
+    for column in (column for columns in begun.values() if len(columns) > 1 for column in columns):
+        values = _values(column)
+        n_distinct = len(np.unique(values))
+        is_by_chance = n_distinct > len(values) // 2  # but equal columns are told even so
+        if n_distinct > 1:
+            key = values.tobytes() if is_by_chance else _order_of_values(values)
+            groups.setdefault(key, []).append(column.name)
+    return [names for names in groups.values() if len(names) > 1]
+
+
+def _values(column: Column) -> NDArray[Any]:
+    return column.codes if column.kind == "categorical" else column.numbers
 
 
 def _order_of_values(values: NDArray[Any]) -> bytes:
-    """Numbers of values in the order in which they turn up; empty if there is but one value."""
+    """Numbers of values in the order in which they turn up."""
     distinct, first, place = np.unique(values, return_index=True, return_inverse=True)
-    if len(distinct) < 2 and len(values) > LEAST_ROWS:
-        return b""
-    if len(distinct) > len(values) // 2 and len(values) > LEAST_ROWS:
-        return values.tobytes()  # equal columns are told even so
     order = np.empty(len(distinct), dtype=np.int32)
     order[np.argsort(first)] = np.arange(len(distinct))
     return order[place.reshape(-1)].tobytes()
@@ -216,8 +219,7 @@ def _repeated_rows(table: Table) -> int:
     known = table.take(~measured.missing)
     keys = np.zeros(known.n_rows, dtype=np.uint64)
     for column in known.columns:
-        numbers = column.numbers + 0.0 if column.kind == "numeric" else column.codes
-        keys = mixed_bits(keys ^ numbers.astype(np.float64).view(np.uint64))
+        keys = mixed_bits(keys ^ (_values(column) + 0.0).view(np.uint64))
     n_different = len(np.unique(keys))
     n_numbers = len(np.unique(known.column(measured.name).numbers))
     return known.n_rows - n_different if 4 * n_numbers >= 3 * n_different else 0
