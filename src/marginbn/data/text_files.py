@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, cast
+from typing import Any, BinaryIO, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
@@ -438,14 +438,16 @@ def _read_quickly(
 
 
 def _csv_rows(
-    stream: Any, layout: Layout, *, strict: bool
+    stream: Any, layout: Layout, *, strict: bool = True
 ) -> Generator[tuple[int, list[str]], None, None]:
-    """Line and fields of every row below the header that is not blank, by the csv module."""
-    lines = io.TextIOWrapper(stream, layout.encoding, newline="", errors="surrogateescape")
+    """Line and fields of every row below the header that is not blank, by the csv module; if it is
+    ``strict``, errors name the line.
+    """
+    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
+    lines = io.TextIOWrapper(buffered, layout.encoding, newline="", errors="surrogateescape")
     csv.field_size_limit(MAX_ROW_BYTES)
-    skipped = islice(lines, layout.skipped, None)
     reader = csv.reader(
-        _spaces_trimmed(skipped, layout.delimiter),
+        _spaces_trimmed(islice(lines, layout.skipped, None), layout.delimiter),
         delimiter=layout.delimiter,
         skipinitialspace=True,
         strict=strict,
@@ -454,38 +456,32 @@ def _csv_rows(
     try:
         for row in reader:
             if not is_blank(row):
+                if strict:
+                    _check_row(row, line, layout)
                 yield line, row
             line = layout.skipped + reader.line_num + 1
+    except csv.Error as error:
+        reason = f"{error}; is a quote not closed in a row that begins here?"
+        raise format_error(layout.path, line, reason) from None
     finally:
         lines.detach()  # whoever opened the stream closes it
 
 
+def _check_row(row: Sequence[str], line: int, layout: Layout) -> None:
+    if len(row) != len(layout.names):
+        reason = f"expected {len(layout.names)} fields, got {len(row)}"
+        raise format_error(layout.path, line, reason)
+    if any(not text.isascii() and re.search("[\udc80-\udcff]", text) for text in row):
+        byte = next(ord(c) - 0xDC00 for text in row for c in text if c >= "\udc80")
+        raise not_text(layout.path, line, byte, layout.encoding.upper())
+
+
 def _read_slowly(stream: Any, layout: Layout, names: Sequence[str]) -> Iterator[pa.Table]:
     places = {name: layout.names.index(name) for name in names}
-    with closing(_checked_rows(_buffered(stream), layout)) as rows:
-        while batch := list(islice(rows, SLOW_ROWS)):
+    with closing(_csv_rows(stream, layout)) as rows:
+        while batch := [row for _, row in islice(rows, SLOW_ROWS)]:
             columns = list(zip(*batch, strict=True))
             yield pa.table({n: pa.array(columns[i], pa.string()) for n, i in places.items()})
-
-
-def _checked_rows(stream: Any, layout: Layout) -> Generator[list[str], None, None]:
-    """Rows by the csv module, with errors that name the line."""
-    line = layout.skipped
-    rows = _csv_rows(stream, layout, strict=True)
-    try:
-        for line, row in rows:
-            if len(row) != len(layout.names):
-                reason = f"expected {len(layout.names)} fields, got {len(row)}"
-                raise format_error(layout.path, line, reason)
-            if any(not text.isascii() and re.search("[\udc80-\udcff]", text) for text in row):
-                byte = next(ord(c) - 0xDC00 for text in row for c in text if c >= "\udc80")
-                raise not_text(layout.path, line, byte, layout.encoding.upper())
-            yield row
-    except csv.Error as error:
-        reason = f"{error}; is a quote not closed in a row that begins here?"
-        raise format_error(layout.path, line + 1, reason) from None
-    finally:
-        rows.close()
 
 
 def _explain(path: Path, layout: Layout, error: Exception) -> NoReturn:
@@ -494,7 +490,7 @@ def _explain(path: Path, layout: Layout, error: Exception) -> NoReturn:
     if isinstance(error, UnicodeDecodeError) or "UTF8" in text:
         name = "utf-8-sig" if layout.encoding == "utf-8" else layout.encoding
         decode_text(load_bytes(path), str(path), name)
-    with opened(path) as stream, closing(_checked_rows(_buffered(stream), layout)) as rows:
+    with opened(path) as stream, closing(_csv_rows(stream, layout)) as rows:
         for _ in rows:
             pass
     if "straddling" in text:
@@ -502,16 +498,9 @@ def _explain(path: Path, layout: Layout, error: Exception) -> NoReturn:
     raise format_error(str(path), None, text) from None
 
 
-def _buffered(stream: Any) -> Any:
-    return stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast(Any, stream))
-
-
 def _line_of_row(path: Path, layout: Layout, row: int) -> int:
     """The line in which a row begins, counted from 1."""
-    with (
-        opened(path) as stream,
-        closing(_csv_rows(_buffered(stream), layout, strict=False)) as rows,
-    ):
+    with opened(path) as stream, closing(_csv_rows(stream, layout, strict=False)) as rows:
         return next(islice(rows, row, None), (layout.skipped + 1, []))[0]
 
 
