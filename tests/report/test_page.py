@@ -502,6 +502,16 @@ def test_fit_and_report_have_one_accuracy(tmp_path: Path) -> None:
     assert f"AUC {auc}" in text
 
 
+def test_quality_that_fit_measured_on_other_rows_is_told_apart(
+    default: BNClassifier, tmp_path: Path
+) -> None:
+    """A test set at fit: the page measures the held-out rows, and names the other number."""
+    save_model(default, tmp_path / "m.json", held_out={"accuracy": 0.875, "n_rows": 80})
+    text = Page(make_report(load_model(tmp_path / "m.json")).html).text
+    assert "% of 200 held-out rows are classified right" in text
+    assert "On 80 other rows, fit measured 87.5 %." in text
+
+
 def test_the_page_says_what_kind_of_model_it_is(default: BNClassifier) -> None:
     """Kind, what is proved, what is trained, from how many rows, what was not used."""
     text = Page(make_report(default).html).text

@@ -166,7 +166,7 @@ def enter(browser: Browser, fitted: BaseBNClassifier, name: str, value: object) 
     variable = fitted.network_.names.index(name)
     states = fitted.network_.variables[variable].states
     browser.run(
-        "const card = document.querySelector(`#explore [data-variable='${arguments[0]}']`);"
+        "const card = document.querySelector(`.features [data-variable='${arguments[0]}']`);"
         "const field = card.querySelector('input, select');"
         "const line = card.querySelector(`[data-states='${arguments[1]}']`);"
         "if (line) line.click(); else { field.value = arguments[1];"

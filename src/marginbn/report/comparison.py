@@ -19,13 +19,12 @@ numbers
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 
 from marginbn import classifiers
@@ -113,6 +112,8 @@ class Judged:
         Mean distance of stated and true probabilities, if known.
     quality
         All other measures, if the rows are known one by one.
+    elsewhere
+        Measures that ``fit`` printed, if these are of other rows, such as a test set.
     """
 
     rows: str
@@ -122,6 +123,7 @@ class Judged:
     logistic: float | None = None
     calibration_error: float | None = None
     quality: Quality | None = None
+    elsewhere: Mapping[str, float | None] = field(default_factory=dict)
 
 
 def judge(
@@ -142,8 +144,11 @@ def judge(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)
                 logistic = logistic_accuracy(rows, classifier.table_settings())
-        majority = float(np.unique(labels, return_counts=True)[1].max() / len(labels))
-        return _judge_quality(quality, f"{len(labels)} held-out rows", majority, logistic)
+        majority = max(c.n_rows for c in quality.classes) / len(labels)
+        where = f"{len(labels)} held-out rows"
+        judged = _judge_quality(quality, where, majority, logistic)
+        is_other = about.get("n_rows", len(labels)) != len(labels)
+        return replace(judged, elsewhere=about) if is_other else judged
     if comparison is not None:
         return _judge_comparison(comparison)
     accuracy, n_rows = about.get("accuracy"), about.get("n_rows")

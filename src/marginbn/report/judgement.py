@@ -13,9 +13,6 @@ from marginbn.solvers.result import PROOF_TOLERANCE
 _MOST_CONFUSED = 30
 """Classes up to which the table of confusion is shown."""
 
-_MISTAKES = 8
-"""Most frequent mistakes that are listed."""
-
 
 def write_quality(report: Report) -> Markup:
     """All measures, or why there are none."""
@@ -90,7 +87,7 @@ def _write_details(quality: Quality, rows: str) -> list[Markup]:
     )
     right = element("div", element("h3", "Are its probabilities right?"), figure)
     parts = [element("p", numbers), element("div", left, right, class_="pair")]
-    if not is_binary:
+    if not is_binary and len(quality.classes) <= _MOST_CONFUSED:
         parts += [element("h3", "Confusion"), _confusion(quality)]
     return parts
 
@@ -117,9 +114,6 @@ def _by_class(quality: Quality) -> Markup:
 
 
 def _confusion(quality: Quality) -> Markup:
-    mistakes = _mistakes(quality)
-    if len(quality.classes) > _MOST_CONFUSED:
-        return mistakes
     names = [charts.name(c.label) for c in quality.classes]
     header: list[Child] = ["true \\ predicted", *names]
     body = []
@@ -139,30 +133,9 @@ def _confusion(quality: Quality) -> Markup:
     table = element(
         "table", element("thead", head), element("tbody", *body), class_="heat confusion"
     )
-    return join(
-        element("div", table, class_="scroll", tabindex="0", role="group", aria_label="Confusion"),
-        mistakes,
+    return element(
+        "div", table, class_="scroll", tabindex="0", role="group", aria_label="Confusion"
     )
-
-
-def _mistakes(quality: Quality) -> Markup:
-    """The most frequent mistakes in words; two classes need none."""
-    labels = [c.label for c in quality.classes]
-    cells = [
-        (n, labels[i], labels[j])
-        for i, row in enumerate(quality.confusion)
-        for j, n in enumerate(row)
-        if i != j and n
-    ]
-    if len(labels) < 3 or not cells:
-        return Markup("")
-    cells.sort(key=lambda cell: -cell[0])
-    items = [
-        join(charts.name(a), " taken for ", charts.name(b), f" ({n})")
-        for n, a, b in cells[:_MISTAKES]
-    ]
-    listed = join(*(join(", " if k else "", item) for k, item in enumerate(items)))
-    return element("p", "Most frequent mistakes: ", listed, ".", class_="small")
 
 
 def _share(value: float | None) -> str:

@@ -117,6 +117,9 @@ def quality_card(report: Report) -> tuple[str, str, list[Child]]:
     lines: list[Child] = [sentence, *others]
     if judged.quality is not None:
         lines += _missed(judged.quality)
+    if judged.elsewhere:
+        share, n_rows = judged.elsewhere["accuracy"] or 0.0, judged.elsewhere["n_rows"] or 0.0
+        lines.append(f"On {n_rows:.0f} other rows, fit measured {percent(share, 1)}.")
     return kind, sign, [*lines, *_calibration(judged)]
 
 
@@ -190,7 +193,7 @@ def _structure(report: Report) -> str:
     if "margin" in sentence:
         sentence += " The margin is the lead of the right class over the others in the rows."
     if report.classifier.evidence_.source == "file":
-        sentence += " The model file says so; with its certificate (--certificate) it is checked."
+        sentence += " A certificate (--certificate) checks it."
     return sentence
 
 
