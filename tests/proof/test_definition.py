@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from marginbn import Statement, local_scores, solve_structure, verify_certificate
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
@@ -18,6 +20,7 @@ from marginbn.problem.problem import (
     margin_problem,
 )
 from marginbn.problem.scores import SCORES, get_local_score
+from marginbn.proof import exact
 from marginbn.proof.certificate import Score
 from marginbn.proof.definition import (
     data_behind,
@@ -25,6 +28,7 @@ from marginbn.proof.definition import (
     define_data,
     define_score,
 )
+from marginbn.proof.format import read_certificate
 from problems import small_linear_problem, small_margin_problem
 
 LABELS = (Variable("class", ("a", "b")), Variable("x", ("0", "1")))
@@ -145,3 +149,21 @@ def test_a_subset_may_be_two_parents_smaller() -> None:
     candidates, _ = define_candidates(kept_only(problem, empty))
     assert candidates.rule is not None
     assert candidates.dropped.sum() == problem.candidates.n_candidates - 3
+
+
+def test_a_rule_with_too_many_sets_is_cut_at_the_largest_kept_one(tmp_path: Path) -> None:
+    """All sets of any number of parents are 24 times 2^23: the proof is about smaller ones."""
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 2, (60, 24)).astype(np.int32)
+    codes[:, 1] = codes[:, 0] ^ (rng.random(60) < 0.1)
+    variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(24))
+    problem = local_scores(EncodedData(codes, np.ones(60), variables), "bic")
+    most = problem.candidates.max_parents
+    assert 1 <= most < problem.candidates.rule.max_parents
+    path = tmp_path / "proof"
+    solve_structure(problem, certificate=path)
+    rule = read_certificate(path).candidates.rule
+    assert rule is not None
+    assert rule.max_parents == most
+    assert verify_certificate(path, expect=Statement(max_parents=most, class_restricted=False))
+    assert exact.main([str(path), "--statement", f'{{"max_parents": {most}}}']) == 0

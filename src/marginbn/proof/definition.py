@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,18 +82,21 @@ def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np
     """The candidates, and the number that each candidate of the problem has in the certificate.
 
     A rule describes them where it makes the same list, apart from candidates that a kept subset
-    dominates, and calls nothing constant that has several states; everything else is listed.
+    dominates, and calls nothing constant that has several states; everything else is listed. Of a
+    rule with too many sets for a checker, those as large as the kept ones are left.
     """
-    own = problem.candidates
-    if own.rule is not None and _is_short(own.rule, problem):
-        full = enumerate_candidates(own.n_variables, **vars(own.rule))
+    own, rule = problem.candidates, problem.candidates.rule
+    if rule is not None and problem.is_linear and not _is_short(rule, problem):
+        rule = replace(rule, max_parents=own.max_parents)
+    if rule is not None and _is_short(rule, problem):
+        full = enumerate_candidates(own.n_variables, **vars(rule))
         places = own.places_in(full)
         dropped = np.ones(full.n_candidates, dtype=bool)
         dropped[places] = False
         if not dropped.any():
-            return Candidates(own.rule, (), np.zeros(0, dtype=bool)), places
+            return Candidates(rule, (), np.zeros(0, dtype=bool)), places
         if problem.is_linear and _have_subsets(full, dropped):
-            return Candidates(own.rule, (), dropped), places
+            return Candidates(rule, (), dropped), places
     listed = tuple(tuple(own.parents[k] for k in own.group(i)) for i in range(own.n_variables))
     return Candidates(None, listed, np.zeros(0, dtype=bool)), np.arange(own.n_candidates)
 
@@ -103,12 +107,8 @@ LONGEST_RULE = 2_000_000
 
 def _is_short(rule: CandidateRule, problem: StructureProblem) -> bool:
     """Whether a checker can enumerate what a rule describes, and would call the same constant."""
-    whole = count_candidates(
-        problem.n_variables,
-        rule.max_parents,
-        class_restricted=rule.class_restricted,
-        class_arcs=rule.class_arcs,
-    )
+    kinds: Any = {"class_restricted": rule.class_restricted, "class_arcs": rule.class_arcs}
+    whole = count_candidates(problem.n_variables, rule.max_parents, **kinds)
     constant = all(problem.variables[v].arity == 1 for v in rule.constant)
     return constant and whole <= LONGEST_RULE
 
