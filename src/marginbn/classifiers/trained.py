@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.classifiers.measures import Quality
 from marginbn.classifiers.progress import tell_phase
 from marginbn.data.encode import EncodedTraining
 from marginbn.data.preparation import Preparation
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from marginbn.network.network import BayesianNetwork
 
 ParameterKind = Literal["counted", "trained"]
-
-TINY = 1e-300
-"""In place of a posterior of zero."""
 
 CHOOSING, TRAINING = 0.7, 0.9
 """Parts of a time limit after which the choice of the smoothing, and the training, end."""
@@ -62,6 +60,10 @@ class HeldOut:
     labels: NDArray[Any]
     weights: NDArray[np.float64]
     probabilities: NDArray[np.float64]
+
+    def quality(self, classes: NDArray[Any]) -> Quality:
+        """All measures of the predictions."""
+        return Quality.measure(classes.tolist(), self.labels, self.probabilities)
 
 
 def encode_cells(rows: TrainingRows) -> CellTraining:
@@ -157,7 +159,7 @@ def make_answers(network: BayesianNetwork, model: ClassModel) -> Answers:
 def log_answers(answers: Answers, codes: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
     """Log posteriors (rows, classes) of rows of cells, -1 for unknown."""
     posterior = answers.posterior(without_lone_missing(answers.model.design.cells, codes))
-    return np.log(np.maximum(posterior, TINY))
+    return np.log(np.maximum(posterior, 1e-300))  # in place of zero
 
 
 def without_lone_missing(
@@ -219,5 +221,4 @@ def explain_cells(
         return values
 
     bins = answers.model.design.cells.to_bins(codes)
-    log_posterior = np.log(np.maximum(answers.posterior(codes), TINY))
-    return explain_codes(answers.network, classes, bins, y, log_posterior, contribute)
+    return explain_codes(answers.network, classes, bins, y, log_answers(answers, codes), contribute)

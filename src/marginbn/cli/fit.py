@@ -184,13 +184,11 @@ def measure_validation(outcome: Outcome, rows: LabelledTable | None) -> Outcome:
     that had not seen it. Logistic regression gets the same rows, where they are at hand.
     """
     from marginbn.classifiers.baselines import logistic_accuracy
-    from marginbn.classifiers.measures import Quality
 
     classifier, held_out = outcome.classifier, outcome.classifier.held_out_
     if held_out is None:
         return outcome
-    quality = Quality.measure(classifier.classes_.tolist(), held_out.labels, held_out.probabilities)
-    outcome = replace(outcome, quality=quality)
+    outcome = replace(outcome, quality=held_out.quality(classifier.classes_))
     if rows is None:
         return outcome
     with warnings.catch_warnings():

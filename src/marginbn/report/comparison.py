@@ -137,8 +137,7 @@ def judge(
     about = (classifier.provenance_ or Provenance()).held_out or {}
     held_out = classifier.held_out_
     if held_out is not None:
-        classes, labels = classifier.classes_.tolist(), held_out.labels
-        quality = Quality.measure(classes, labels, held_out.probabilities)
+        labels, quality = held_out.labels, held_out.quality(classifier.classes_)
         logistic = about.get("logistic_accuracy")
         if logistic is None and rows is not None:
             with warnings.catch_warnings():

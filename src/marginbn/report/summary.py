@@ -177,6 +177,8 @@ def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyL
         return ""
     if accuracies:
         return _measured(accuracies[0])
+    if classifier.held_out_ is not None:
+        return _measured(AccuracyLine.of(classifier.held_out_.quality(classifier.classes_)))
     about = (classifier.provenance_ or Provenance()).held_out or {}
     value, n_rows = about.get("accuracy"), about.get("n_rows")
     if value is None or n_rows is None:
