@@ -17,7 +17,6 @@ from marginbn.cli import app
 from marginbn.data.labelled import CLASS_NAME
 from marginbn.data.table import as_table
 from marginbn.datasets import load_dataset
-from marginbn.problem.encoded import with_class_column
 
 NAMES = ["Age", "Sex", "Pclass", "a=b"]
 
@@ -248,20 +247,6 @@ def test_the_network_answers_where_it_is_asked(trained: tuple[Path, Path]) -> No
     default = json.loads(run("ask", model, *words, "--json").stdout)["posterior"]
     assert abs(default["class"]["yes"] - by_network["class"]["yes"]) > 1e-3
     assert "Given Age = 70, Sex = male" in run("ask", model, *words).stdout
-
-
-def test_states_of_the_network_are_codes_of_the_default(trained: tuple[Path, Path]) -> None:
-    """A state known alone has the counted network's answer, whichever way it is said."""
-    classifier = load_model(trained[0])
-    network = classifier.network_
-    for i, variable in enumerate(network.variables[1:]):
-        for state, label in enumerate(variable.states):
-            states = np.full((1, 3), -1, dtype=np.int32)
-            states[0, i] = state
-            codes = with_class_column(classifier.codes_of_states(states))
-            told = np.exp(classifier.log_joint_of_codes(codes))[0]
-            expected = network.posterior_array(CLASS_NAME, {variable.name: label})
-            np.testing.assert_allclose(told, expected, rtol=0, atol=1e-12)
 
 
 def test_exports_say_what_they_do_not_hold(trained: tuple[Path, Path], tmp_path: Path) -> None:

@@ -228,8 +228,8 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
     >>> codes = clf.encode(clf.prepare([["red"]]))
     >>> clf.log_joint_of_codes(np.column_stack([[0], codes])).round(3).tolist()
     [[-0.799, -2.015]]
-    >>> clf.codes_of_states(codes).tolist(), clf.explain_encoded(codes)[0].label
-    ([[1]], 'a')
+    >>> clf.explain_encoded(codes)[0].label
+    'a'
     >>> clf.row_coding.columns[0].categories, clf.table_smoothing
     (('blue', 'red'), 1.0)
     >>> clf.table_settings().missing
@@ -434,13 +434,6 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
         cells.
         """
         return self.coding_ if self.class_model_ is None else self.class_model_.design.cells.coding
-
-    def codes_of_states(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
-        """States of the features of ``network_`` (rows, features) as codes; -1 is unknown."""
-        if self.class_model_ is None:
-            return states
-        n_cells = [feature.n_cells for feature in self.class_model_.design.cells.features]
-        return np.where(states < 0, states, states + np.array(n_cells, dtype=np.int32))
 
     def log_joint_of_codes(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
         """log P(c, known features) for every row and class; unknown features are summed out.
