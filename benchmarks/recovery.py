@@ -57,10 +57,10 @@ def keys() -> list[str]:
 
 
 def exact(score: str, frame: Any) -> tuple[Arcs, dict[str, Any]]:
-    """Arcs of the best network; the limit on the clock is long, for machines with other work."""
+    """Arcs of the best network, or of the best found within the limit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # columns with one value, a gap: recorded below
-        learner = BayesianNetworkLearner(score=score, time_limit=300.0).fit(frame)
+        learner = BayesianNetworkLearner(score=score, time_limit=MAX_SECONDS - 10.0).fit(frame)
     names = learner.network_.names
     arcs = [(names[p], names[c]) for p, c in learner.structure_.arcs]
     about = {"status": learner.status_, "gap": learner.gap_, "max_parents": learner.max_parents_}
@@ -215,12 +215,21 @@ def write_page(records: Path, page: Path = PAGE) -> str:
         "and each learner gets the same tables. ``python -m benchmarks run recovery`` makes the "
         "records and this page. :doc:`guide/networks` draws the conclusions.",
         "",
-        f"The learners run with their defaults ({_packages(found)}), MIIC with its NML correction, "
-        "which is nearer to the truth here than pyAgrum's default. pgmpy's result depends on the "
-        "hash seed of Python. *exact* is "
-        f":class:`marginbn.BayesianNetworkLearner`. Each cell is a mean over {_seeds(found)} "
-        f"tables, with its standard error; the best mean of a row is bold. A dash means no result "
-        f"within {MAX_SECONDS} CPU seconds for at least one of the tables.",
+        f"The learners run with their defaults ({_packages(found)}), with these exceptions:",
+        "",
+        "* *exact* is :class:`marginbn.BayesianNetworkLearner` with a time limit of "
+        f"{MAX_SECONDS - 10} seconds. The three BDeu searches that ended without a proof are "
+        "second runs: with a limit of 300 seconds "
+        "they had no result within 90 CPU seconds. The limit "
+        "counts by the clock and the machine was busy, so their CPU seconds are too small.",
+        "* MIIC has its NML correction instead of pyAgrum's default, MDL. On the first five tables "
+        "of each row the mean distance with NML was smaller in 11 of 15 rows and equal in one. "
+        "The held-out log likelihood was better in 9 rows of child, insurance and alarm and worse "
+        "in those of hailfinder: MDL lost 0.6 to 2.9 nats there, NML 4.7 to 8.3.",
+        "",
+        f"Each cell is a mean over {_seeds(found)} tables, with its standard error; the best mean "
+        f"of a row is bold. A dash means no result within {MAX_SECONDS} CPU seconds for at least "
+        "one of the tables. pgmpy's result depends on the hash seed of Python.",
         "",
         *_section(
             "Distance to the true structure",
@@ -331,14 +340,19 @@ def _proofs(records: list[dict[str, Any]]) -> list[str]:
     """How many of the exact searches ended with a proof, and about how many parents."""
     lines = []
     for learner in (name for name in LEARNERS if name.startswith("exact")):
-        runs = [(u["network"], u["learners"][learner]) for u in records if _has(u, learner)]
-        proved = sum(run["status"] == "optimal" for _, run in runs)
-        limits = sorted({(name, run["max_parents"]) for name, run in runs})
+        runs = [(u, u["learners"][learner]) for u in records if _has(u, learner)]
+        others = [
+            f"{u['key']} (gap {100 * run['gap']:.2g} %, {run['seconds']:.0f} CPU s)"
+            for u, run in runs
+            if run["status"] != "optimal"
+        ]
+        rest = f", but for {', '.join(others)}" if others else ""
+        limits = sorted({(u["network"], run["max_parents"]) for u, run in runs})
         of = {n: [k for name, k in limits if name == n] for n in NETWORKS}
         text = "; ".join(f"{n} {', '.join(map(str, ks))}" for n, ks in of.items() if ks)
         lines += [
-            f"{learner}: {proved} of {len(runs)} searches ended with a proof. Parents per variable "
-            f"in the networks compared, at most: {text}.",
+            f"{learner}: {len(runs) - len(others)} of {len(runs)} searches ended with a proof{rest}"
+            f". Parents per variable in the networks compared, at most: {text}.",
             "",
         ]
     return lines
