@@ -193,9 +193,9 @@ class SearchingBNClassifier(BaseBNClassifier):
     def _learn_again(self, data: EncodedData) -> Structure:
         if self._compares_classes and data.n_classes == 1:
             return no_arcs(data)
-        problem = self.build_problem(data)
+        brake, seed = self.time_limit and self.time_limit / 10, seed_of(self.random_state)
         found = solve_structure(
-            problem, work_limit=VALIDATION_WORK, seed=seed_of(self.random_state)
+            self.build_problem(data), work_limit=VALIDATION_WORK, time_limit=brake, seed=seed
         )
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # a validation must not go on by itself
