@@ -226,9 +226,10 @@ def measure_shape(shape: Shape) -> dict[str, Any]:
     X, y = random_rows(shape.rows, shape.features, shape.classes)
     classifier = CONTENDERS[shape.contender]()
     if shape.contender in ("MDL", "SM", "SM1"):
-        from marginbn.solvers.solve import get_solver
+        from benchmarks.instances import Instance
+        from marginbn import solve_structure
 
-        get_solver("branch_bound").prepare()
+        solve_structure(Instance.parse("random-30-12-2-0:sm:0.9:2").problem(None))
     classifier.fit(X[:200], y[:200])  # imports and compilation are not what is measured
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     threading.Thread(target=_end_late, args=[time.process_time() + PATIENCE], daemon=True).start()

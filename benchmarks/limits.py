@@ -107,11 +107,9 @@ def measure(key: str) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     shape = next(s for s in (*time_limits(), *memory_limits()) if s.key == key)
     from marginbn import MaxMarginBNClassifier, Search
-    from marginbn.solvers.solve import get_solver
 
-    get_solver("branch_bound").prepare()  # a compiler is not what is measured
     few = random_rows(40, min(shape.features, 300), 2)
-    for rows in ("all", "groups"):  # nor is one for many features, or for groups
+    for rows in ("all", "groups"):  # a compiler is not what is measured
         MaxMarginBNClassifier(
             max_parents=1,
             time_limit=0.1,

@@ -6,14 +6,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from marginbn import interrupts
 from marginbn.interrupts import Requests, in_deaf_children, undisguised
-from marginbn.solvers import compile as compiling
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
 from marginbn.solvers.solve import get_solver, solve_with
@@ -24,7 +22,12 @@ from problems import small_margin_problem
 def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
     """Those of a process of its own."""
     fresh = Requests()
-    for module in ("interrupts", "solvers.run", "solvers.solve", "solvers.compile", "proof.write"):
+    for module in (
+        "solvers.run",
+        "solvers.solve",
+        "proof.write",
+        "interrupts",
+    ):  # last: others import it
         monkeypatch.setattr(f"marginbn.{module}.REQUESTS", fresh)
     return fresh
 
@@ -124,22 +127,6 @@ def test_a_lost_exception_still_ends_a_search(requests: Requests) -> None:
 
     result = solve_with(get_solver("branch_bound"), Run(small_margin_problem(), callback=hear))
     assert result.status is Status.INTERRUPTED
-
-
-def test_an_interrupted_warm_up_is_not_ready(
-    requests: Requests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A signal whose exception got lost ends the command; half the machine code is not all."""
-    monkeypatch.setitem(compiling._folders, "some.kernels", tmp_path)
-
-    def swallow() -> None:
-        with pytest.raises(KeyboardInterrupt):
-            requests.hear(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        compiling.prepare("some", swallow, "nothing")
-    assert list(tmp_path.iterdir()) == []
-    assert ("some", compiling.READY) not in compiling._prepared
 
 
 def test_the_library_leaves_signals_alone() -> None:

@@ -22,7 +22,6 @@ from marginbn import (
 from marginbn.classifiers.budget import RESERVE, SHORTEST, Work, work_per_solve
 from marginbn.solvers import TracePoint
 from marginbn.solvers.result import Status
-from marginbn.solvers.solve import get_solver
 
 
 def hard_rows(n_rows: int = 200, n_features: int = 16) -> EncodedData:
@@ -44,7 +43,6 @@ def test_the_same_work_finds_the_same_however_long_it_takes() -> None:
     def listen_slowly(_: TracePoint) -> None:
         time.sleep(0.01)
 
-    get_solver("branch_bound").prepare()
     problem = hard_problem()
     quick = solve_structure(problem, work_limit=0.2)
     slow = solve_structure(problem, work_limit=0.2, callback=listen_slowly)
@@ -83,7 +81,6 @@ def test_two_jobs_give_the_scores_of_one() -> None:
     """The searches are ended by their work."""
     data = hard_rows(120, 12)
     X, y = data.codes[:, 1:], data.codes[:, 0]
-    get_solver("branch_bound").prepare()
 
     def scores(n_jobs: int) -> np.ndarray:
         cv = MaxMarginBNClassifierCV(

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -15,9 +16,10 @@ import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
 from marginbn.solvers import compile as compiling
+from marginbn.solvers import interpreted, run
 from marginbn.solvers.compile import AVAILABLE
+from marginbn.solvers.interpreted import Compiler
 from rooms import MODULES, read_imports
-from seeds import slow
 
 PACKAGE = Path(compiling.__file__).parents[1]
 
@@ -279,100 +281,84 @@ def test_platform_cache_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         compiling.cache_root()
 
 
-def test_compiling_is_reported_once(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    """One that has compiled nothing, announces everything and keeps nothing on disk."""
+    monkeypatch.setattr(compiling, "machine_code_folder", lambda _: None)
+    new = Compiler()
+    monkeypatch.setattr(compiling, "COMPILER", new)
+    monkeypatch.setattr(interpreted, "MANY", 1)
+    monkeypatch.setattr(compiling, "_entries", {})
+    return new
+
+
+@compiling.kernel
+def half(x: float) -> float:
+    return x / 2
+
+
+def test_functions_are_counted_and_announced_once(
+    compiler: Compiler, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line on a cold cache, none afterwards, in this process or in the next."""
-    monkeypatch.setattr(compiling, "_folders", {"marginbn.made_up.kernels": tmp_path})
-    runs = []
-    for _ in range(2):
-        compiling.prepare("marginbn.made_up", lambda: runs.append(1), "the toy")
-    assert capsys.readouterr().err == "marginbn: compiling the toy\n"
-    assert runs == [1]
-    monkeypatch.setattr(compiling, "_prepared", set())  # as in the next process
-    compiling.prepare("marginbn.made_up", lambda: runs.append(1), "the toy")
+    """One line before the first of a package; what others have compiled is not counted again."""
+
+    @compiling.entry
+    def quarter(x: float) -> float:
+        return half(half(x))
+
+    @compiling.entry
+    def eighth(x: float) -> float:
+        return half(x) / 4
+
+    assert not compiling.is_at_hand(quarter)
+    assert quarter(6.0) == 1.5
+    assert compiling.is_at_hand(quarter)
+    assert capsys.readouterr().err == "marginbn: compiling 3 functions, once\n"
+    assert eighth(8.0) == 1.0
     assert capsys.readouterr().err == ""
-    assert runs == [1, 1]
+    assert (compiler.done, compiler.total, compiler.text) == (3, 3, None)
 
 
-def test_a_failed_exercise_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while compiling leaves nothing marked as done."""
-    monkeypatch.setattr(compiling, "_prepared", set())
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        compiling.prepare("marginbn.made_up", interrupt, "the toy")
-    assert compiling._prepared == set()
-
-
-PREPARED = """
-import sys
-from marginbn.solvers import compile as compiling
-from marginbn.solvers.run import Run
-from marginbn.solvers.solve import get_solver, solve_with
-from problems import small_linear_problem, small_margin_problem
-
-load, loaded = compiling.Shelf.load_overload, []
-
-def record(shelf, *arguments):
-    loaded.append(shelf._identity.split(".")[2])
-    return load(shelf, *arguments)
-
-compiling.Shelf.load_overload = record
-problems = [
-    small_margin_problem(), small_margin_problem(margin="binary", max_parents=1),
-    small_margin_problem(max_parents=3), small_linear_problem(),
-    small_linear_problem(class_restricted=True),
-]
-engine = get_solver("{engine}")
-problems = [problem for problem in problems if engine.can_solve(problem) is None]
-{prepare}
-print(sorted(set(loaded)))
-loaded.clear()
-for problem in problems:
-    {solve}
-print(loaded, len(problems))
-"""
-
-PREPARE = """
-engine.prepare()
-for problem in problems:
-    engine.prepare(problem)
-"""
-
-SEARCH = (PREPARE, "solve_with(engine, Run(problem, n_jobs=2))")
-
-PROOF = (
-    PREPARE
-    + """
-from marginbn.proof.definition import Definition
-from marginbn.proof.write import solve_with_certificate, warm_up
-for problem in problems:
-    warm_up(Definition.of(problem))""",
-    "solve_with_certificate(engine, Run(problem), sys.argv[1])",
-)
-
-
-@pytest.mark.parametrize(
-    ("engine", "steps", "packages", "problems"),
-    [
-        ("branch_bound", SEARCH, ["branch_bound"], 3),
-        slow("branch_cut", SEARCH, ["branch_bound", "branch_cut", "orders"], 5),
-        slow("branch_cut", PROOF, ["branch_bound", "branch_cut", "orders"], 5),
-    ],
-)
-def test_a_search_finds_every_kernel_compiled(
-    engine: str, steps: tuple[str, str], packages: list[str], problems: int, tmp_path: Path
+def test_clocks_stand_still_for_the_compiler(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before its clock starts, by ``prepare``; and nothing of an engine that is not used."""
-    script = PREPARED.format(engine=engine, prepare=steps[0], solve=steps[1])
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, str(tmp_path / "proof.cert")],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.splitlines() == [str(packages), f"[] {problems}"], done.stderr
+    """However long it takes; a call that compiles nothing counts."""
+    monkeypatch.setattr(run, "COMPILER", compiler)
+    now = [100.0]
+    monkeypatch.setattr("marginbn.solvers.interpreted.time.perf_counter", lambda: now[0])
+
+    def take_an_hour() -> None:
+        now[0] += 3600.0
+
+    monkeypatch.setattr(compiler, "step", take_an_hour)
+
+    @compiling.entry
+    def third(x: float) -> float:
+        return x / 3
+
+    clock = run.Deadline(run.Limits(time=10.0), start=now[0])
+    now[0] += 4.0
+    third(9.0)
+    assert now[0] >= 3704.0
+    assert clock.remaining() == 6.0
+    third(9.0)
+    now[0] += 1.0
+    assert clock.elapsed() == 5.0
+
+
+def test_a_compiler_in_the_background(compiler: Compiler) -> None:
+    """It stops no clock; whoever is late waits for it, and that stops clocks."""
+    may_end, seconds = threading.Event(), compiler.seconds
+    compiler.start(lambda: assert_true(may_end.wait(60)))
+    compiler.start(lambda: pytest.fail("one at a time"))
+    assert compiler.is_started
+    assert not compiler.is_ready(patiently=False)
+    assert compiler.seconds == seconds
+    may_end.set()
+    assert compiler.is_ready(patiently=True)
+    assert compiler.seconds > seconds
+    assert not compiler.is_started
+
+
+def assert_true(value: bool) -> None:
+    assert value

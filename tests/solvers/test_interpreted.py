@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,18 @@ from brute_force import brute_force
 from marginbn import solve_structure, verify_certificate
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
-from marginbn.proof import write
-from marginbn.solvers import compile, interpreted
+from marginbn.solvers import compile, interpreted, tree_search
 from marginbn.solvers.branch_bound import BranchBoundSolver, engine
-from marginbn.solvers.interpreted import MODE, interpreting, is_slow, is_small, undisturbed
+from marginbn.solvers.interpreted import (
+    MODE,
+    interpreting,
+    is_late,
+    is_slow,
+    is_small,
+    undisturbed,
+)
 from marginbn.solvers.result import SolveResult
-from marginbn.solvers.run import Deadline, Limits, Run
+from marginbn.solvers.run import Run
 from marginbn.solvers.solve import solve_with
 
 pytestmark = pytest.mark.skipif(not compile.AVAILABLE, reason="needs a version of numba we tried")
@@ -33,8 +40,8 @@ def small(seed: int) -> StructureProblem:
 def cold(monkeypatch: pytest.MonkeyPatch) -> None:
     """No machine code at hand, and nobody who could make any."""
     monkeypatch.setattr(engine, "is_at_hand", lambda *_: False)
-    for module in (engine, write):
-        monkeypatch.setattr(module, "prepare", lambda *_: pytest.fail("the compiler was called"))
+    never = property(lambda _: pytest.fail("the compiler was called"))
+    monkeypatch.setattr(compile.EntryKernel, "compile", never)
 
 
 def facts(result: SolveResult) -> tuple[object, ...]:
@@ -79,32 +86,38 @@ def test_who_needs_the_compiler(n_jobs: int, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_long_search_goes_on_with_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the next batch on, with the same result; the compiler's time does not count."""
     expected = facts(solve_structure(small(2), "branch_bound"))
-    modes = []
-    monkeypatch.setattr(interpreted, "PATIENCE", 0.0)
+    threads = []
+    monkeypatch.setattr(tree_search, "is_late", lambda *_: True)
     monkeypatch.setattr(engine, "is_at_hand", lambda *_: False)
-    monkeypatch.setattr(engine, "warm_up", lambda _: modes.append(MODE.is_on))
+    compile_seen = engine.compile_seen
+
+    def compile_here(package: str) -> None:
+        compile_seen(package)
+        threads.append(threading.current_thread().name)
+
+    monkeypatch.setattr(engine, "compile_seen", compile_here)
     assert facts(solve_with(BranchBoundSolver(), Run(small(2)))) == expected
-    assert modes == [False]
+    assert threads == ["marginbn compiler"]
     assert not MODE.is_on
 
 
-def test_patience_is_also_a_part_of_the_time_limit() -> None:
+@pytest.mark.parametrize(
+    ("seconds", "nodes", "n_open", "expected"),
+    [(0.5, 10, 11, False), (1.5, 10, 11, True), (1.5, 10, 7, False), (6.5, 10, 7, True)],
+)
+def test_a_search_sees_early_that_it_will_take_long(
+    seconds: float, nodes: int, n_open: int, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a second by its open nodes, after six anyway."""
     with interpreting():
-        assert not is_slow(3.5, 6.5)
-        assert is_slow(4.5, 5.5)
-        assert not is_slow(3.0, float("inf"))
-    assert not is_slow(9.5, 0.5)
+        monkeypatch.setattr(MODE, "since", time.process_time() - seconds)
+        assert is_slow(nodes, n_open) is expected
 
 
-def test_a_clock_can_stand_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr("marginbn.solvers.run.time.perf_counter", lambda: now[0])
-    clock = Deadline(Limits(time=10.0), start=now[0])
-    now[0] += 4
-    with clock.standing_still():
-        now[0] += 50
-        assert not clock.expired()  # or the watch would ring in the middle
-    assert clock.remaining() == pytest.approx(6.0)
+def test_a_search_in_python_waits_for_the_compiler_late_in_a_time_limit() -> None:
+    assert not is_late(3.5, 6.5)
+    assert is_late(4.5, 5.5)
+    assert not is_late(3.0, float("inf"))
 
 
 def test_ctrl_c_waits_for_the_kernel() -> None:

@@ -467,7 +467,6 @@ from pathlib import Path
 sys.path.insert(0, "tests")
 import numpy as np
 from marginbn import solve_structure
-from marginbn.solvers.solve import get_solver
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import margin_problem
 from marginbn.problem.encoded import EncodedData, Variable
@@ -476,8 +475,7 @@ from problems import small_margin_problem
 def memory(name):
     return 1024 * int(re.search(name + r":\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
 
-get_solver("branch_bound").prepare()  # a compiler takes more than any search here
-solve_structure(small_margin_problem(0))
+solve_structure(small_margin_problem(0), n_jobs=2)  # a compiler takes more than any search here
 rng = np.random.default_rng(1)
 codes = np.column_stack([rng.integers(0, 3, 90), rng.integers(0, 2, (90, 24))])
 states = [Variable(f"v{i}", ("a", "b", "c")[: 3 if i == 0 else 2]) for i in range(25)]

@@ -24,6 +24,7 @@ from marginbn.cli.hints import in_options
 from marginbn.exceptions import MarginBNError
 from marginbn.interrupts import REQUESTS, listening, undisguised
 from marginbn.network.wording import number, percent, visible
+from marginbn.solvers.interpreted import COMPILER
 
 if TYPE_CHECKING:
     from marginbn.solvers.result import TracePoint
@@ -177,6 +178,9 @@ class ProgressLine:
 
     def text(self, elapsed: float, *, hint: bool = False) -> str:
         """The line, at most 79 characters for scores of usual size."""
+        compiling = COMPILER.text
+        if compiling is not None:
+            return f"{elapsed:6.1f} s  {compiling}"
         if self._point is None:
             return f"{elapsed:6.1f} s  {self._phase}"
         line = (

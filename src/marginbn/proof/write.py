@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 
@@ -21,9 +22,6 @@ import numpy as np
 from marginbn.exceptions import CertificateWarning, InputError
 from marginbn.files import PathLike, try_writing, write_or_rescue
 from marginbn.interrupts import REQUESTS
-from marginbn.problem.candidates import enumerate_candidates
-from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.problem import margin_problem
 from marginbn.proof.certificate import Certificate
 from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.definition import Definition
@@ -32,18 +30,14 @@ from marginbn.proof.format import write_certificate
 from marginbn.proof.record import Claim, Cutoff, Relaxation, TreeNode, leaves, write_tree
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.engine import is_interpreted
+from marginbn.solvers.branch_bound.kernels.bound import bound_box
 from marginbn.solvers.branch_bound.row_groups import RowsInUse
-from marginbn.solvers.branch_cut import BranchCutSolver
-from marginbn.solvers.compile import is_ready, prepare
+from marginbn.solvers.compile import compile_seen
 from marginbn.solvers.interpreted import interpreting
-from marginbn.solvers.memory import COMPILING, LOADING, refuse_if_confined
 from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_gap
-from marginbn.solvers.run import Callback, Deadline, Limits, Run, Solver
+from marginbn.solvers.run import Callback, Deadline, Run, Solver
 from marginbn.solvers.solve import solve_with
-from marginbn.solvers.tree_search import SearchTree, TreeSolver, begin, initial_bound
-
-PROOF_READY = "ready-proof"
-"""A file of this name says that all kernels of proofs about forests have been compiled."""
+from marginbn.solvers.tree_search import SearchTree, TreeSolver, initial_bound
 
 PROOF_BYTES = 500_000_000
 """Weights kept in memory; beyond it the search ends with a memory limit."""
@@ -71,7 +65,8 @@ class CertifyingSearch(SearchTree):
 
     def advance(self, worker: int = 0) -> Status | None:
         """Visit one node."""
-        self.leave_python_if_slow(warm_up_forests)
+        seen = partial(compile_seen, BranchBoundSolver.__module__)
+        self.leave_python_if_slow(len(self._open), seen)
         if not self._open:
             return Status.OPTIMAL
         limit = self.run.limits.nodes
@@ -172,9 +167,7 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
     try_writing(path, "certificate")
     definition, limits = Definition.of(run.problem), run.limits
     solver.prepare(run.problem, run.n_jobs)
-    in_python = definition.is_forest and is_interpreted(run.problem, mark=PROOF_READY)
-    if not in_python:
-        warm_up(definition)
+    in_python = definition.is_forest and is_interpreted(run.problem, largest=bound_box)
     clock = Deadline(limits)
     share = None if limits.time is None else SEARCH_SHARE * limits.time
     found = solve_with(solver, run.within(replace(limits, time=share)))
@@ -186,39 +179,6 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
         proving = Run(definition.problem, rest, seed=run.seed, callback=callback)
         rows = solver.rows if isinstance(solver, BranchBoundSolver) else "auto"
         return certify(definition, found, path, proving, rows)
-
-
-def warm_up(definition: Definition) -> None:
-    """Compile or load what a proof needs beyond the chosen solver: what the second engine needs,
-    or what forests need, by writing a tiny proof. Before the search: afterwards whoever asks for an
-    end would wait for the compiler.
-    """
-    if definition.is_forest:
-        warm_up_forests()
-    else:
-        BranchCutSolver().prepare()
-
-
-def warm_up_forests() -> None:
-    """Compile or load what proofs about forests need, by writing a tiny one."""
-    engine, mark = BranchBoundSolver.__module__, PROOF_READY
-    needed = LOADING if is_ready(engine, mark) else COMPILING
-    refuse_if_confined(needed, "loading or compiling the search for proofs")
-    hint = "the search for proofs, once; this takes up to a minute"
-    prepare(engine, _prove_tiny, hint, mark)
-
-
-def _prove_tiny() -> None:
-    """Large enough for some splits of every kind."""
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 2, (24, 6)).astype(np.int32)
-    names = ("class", "a", "b", "c", "d", "e")
-    variables = tuple(Variable(name, ("0", "1")) for name in names)
-    problem = margin_problem(EncodedData(codes, np.ones(24), variables), enumerate_candidates(6, 2))
-    definition = Definition.of(problem)
-    run = Run(definition.problem, Limits(nodes=12))
-    begin(run)
-    CertifyingSolver(definition).run(run)
 
 
 def certify(

@@ -476,7 +476,6 @@ def solve_on_cluster(solver: Solver, run: Run, dask: Any) -> SolveResult:
             for address in client.ncores()
         ]
         solver.prepare()
-        solver.prepare(run.problem)
         with suppress(TimeoutError), client.as_current():  # who comes later does not wait for it
             _distributed().wait(loading, timeout=LOADING)
         REQUESTS.raise_if_asked()

@@ -2,8 +2,7 @@
 
 ``fastmath`` stays off: bounds rely on IEEE rounding, and the error terms of the kernels count
 operations in the order in which they are written. Only kernels that no bound depends on are
-:func:`reordered`. ``error_model="numpy"`` only removes the
-zero-division checks.
+:data:`REORDERED`. ``error_model="numpy"`` only removes the zero-division checks.
 
 **Stale machine code.** numba's disk cache looks at the file of a function, not at the functions it
 calls in other files; after an upgrade it would run old code. So the machine code of a folder of
@@ -36,6 +35,9 @@ same functions. Two more things spare compilations. A kernel is compiled for the
 arguments, never for their values: numba would compile ``f(0)`` apart from ``f(k)``. And its wrapper
 for Python is made when Python first calls it (in tests, mostly), apart from everything else.
 
+**When.** A kernel is loaded or compiled when it is first called, while all clocks stand still
+(:data:`~marginbn.solvers.interpreted.COMPILER`): a search compiles what it calls and nothing else.
+
 **No compilation at all.** A small problem is solved before its machine code would be there: its
 kernels are called as the Python functions that they are (:mod:`marginbn.solvers.interpreted`).
 
@@ -65,10 +67,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from functools import cache
+from contextlib import contextmanager, suppress
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import llvmlite
@@ -78,8 +81,7 @@ from numba import njit
 from platformdirs import user_cache_path
 
 from marginbn.files import PathLike, write_atomic
-from marginbn.interrupts import REQUESTS
-from marginbn.solvers.interpreted import MODE, interpret
+from marginbn.solvers.interpreted import COMPILER, MODE, interpret
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -98,14 +100,11 @@ others compile every kernel on its own.
 
 AVAILABLE = TRIED[0] <= numba.version_info.short < TRIED[1]
 
-READY = "ready"
-"""A file of this name says that all kernels of a folder have been compiled."""
-
 _FOLDER = re.compile(r"\w+-[0-9a-f]{24}")
 
 _lock = threading.RLock()
-_folders: dict[str, Path | None] = {}  # of machine code, by the package of the kernels
-_prepared: set[tuple[str, str]] = set()
+_entries: dict[str, list[Any]] = {}  # by the package of the kernels
+_seen: dict[Any, tuple[Any, ...]] = {}  # entries that were interpreted, and types of arguments
 _told: set[str] = set()  # what stderr has been told
 
 _compile: Any = njit  # its annotations know neither NamedTuple arguments nor all options
@@ -131,22 +130,34 @@ def shared(function: F) -> F:
     return _draft(function, lambda: function)
 
 
-def reordered(function: F) -> F:
-    """Compile a kernel whose sums may be added in any order, and multiplied and added at once, and
-    which never sees a NaN.
+REORDERED = {"reassoc", "contract", "nsz", "nnan"}
+"""What the compiler may do where no bound depends on a number: add sums in any order, multiply and
+add at once, and take it that there is no NaN.
+"""
 
-    Only for numbers that no bound depends on: which weights come next, never what they prove.
+
+def vectorised(plain: Callable[..., Any], *, is_reordered: bool = False) -> Callable[[F], F]:
+    """Compile a kernel of one loop; interpreted kernels call ``plain`` instead, which does the same
+    with numpy. The results must be equal in every bit unless the kernel ``is_reordered``.
+
+    The innermost loops take most of the time of an interpreted search: with them in numpy it is
+    twice as fast.
     """
-    return _draft(
-        function, lambda: entry(function), fastmath={"reassoc", "contract", "nsz", "nnan"}
-    )
+    more = {"fastmath": REORDERED} if is_reordered else {}
+    return lambda function: _draft(function, lambda: entry(function), plain, **more)
 
 
-def _draft(function: F, for_python: Callable[[], F], **more: Any) -> F:
+def _draft(
+    function: F,
+    for_python: Callable[[], F],
+    plain: Callable[..., Any] | None = None,
+    **more: Any,
+) -> F:
     if not AVAILABLE:
         return entry(function)
     options = {"nopython": True, "no_cpython_wrapper": True, **OPTIONS, **more}
     draft: Any = DraftKernel(function, options, for_python)
+    draft.plain = function if plain is None else plain
     return cast(F, draft)
 
 
@@ -154,9 +165,9 @@ def _cached(function: F) -> F:
     """Compile with the disk cache in the folder for the function's file."""
     source = Path(function.__code__.co_filename)
     folder = machine_code_folder(source.parent) if source.is_file() else None
-    with _lock:
-        _folders[function.__module__.rpartition(".")[0]] = folder
     compiled: Any = _new_entry(function)
+    with _lock:
+        _entries.setdefault(function.__module__.rpartition(".")[0], []).append(compiled)
     if folder is not None and function.__closure__ is None:  # a closure has no text of its own
         compiled._cache = Shelf(function, folder)
     return cast(F, compiled)
@@ -237,6 +248,11 @@ class Shelf:
     def cache_path(self) -> str:
         """The folder, for numba's statistics."""
         return str(self._folder)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there is machine code of the function, for whatever types."""
+        return any(self._folder.glob(f"{self._name}-*.code"))
 
     def flush(self) -> None:
         """Forget everything; numba calls it when a function is to be compiled anew."""
@@ -348,31 +364,6 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()[:24]
 
 
-def prepare(package: str, exercise: Callable[[], object], hint: str, mark: str = READY) -> None:
-    """Compile the kernels of a package before a clock starts, by running ``exercise`` once.
-
-    Says so on stderr if the machine code is not yet on disk. Later calls return at once. Another
-    use of the same kernels has an exercise and a ``mark`` of its own.
-    """
-    with _lock:
-        if (package, mark) in _prepared:
-            return
-        _prepared.add((package, mark))  # first: the exercise itself may come back here
-        ready = is_ready(package, mark)
-        if not ready:
-            sys.stderr.write(f"marginbn: compiling {hint}\n")
-            sys.stderr.flush()
-        try:
-            with nullcontext() if ready else _rare_collections():
-                exercise()
-            REQUESTS.raise_if_asked()  # an exercise that was cut short has not compiled everything
-        except BaseException:
-            _prepared.discard((package, mark))
-            raise
-        if not ready:
-            _mark_ready(package, mark)
-
-
 @contextmanager
 def _rare_collections() -> Iterator[None]:
     """A compiler makes millions of objects that stay; looking through them for garbage as often as
@@ -390,7 +381,7 @@ def _rare_collections() -> Iterator[None]:
 def _optimised_less() -> Iterator[None]:
     """Compile at :data:`LEVEL`, whatever level other functions of this process have."""
     config: Any = numba.config
-    with _compiler_lock:
+    with _compiler_lock, _rare_collections():
         before, config.OPT = config.OPT, type(config.OPT)(LEVEL)
         try:
             yield
@@ -398,25 +389,41 @@ def _optimised_less() -> Iterator[None]:
             config.OPT = before
 
 
-def is_ready(package: str, mark: str = READY) -> bool:
-    """Whether the machine code of all kernels of a package is on disk."""
-    folder = _folders.get(f"{package}.kernels")
-    return folder is not None and (folder / mark).exists()
+def is_at_hand(function: Callable[..., Any]) -> bool:
+    """Whether machine code of a kernel need not be made: it is on disk, or this process has it."""
+    compiled: Any = function
+    if AVAILABLE and isinstance(compiled, DraftKernel):
+        compiled = compiled.for_python
+    shelf = compiled._cache
+    return bool(compiled.overloads) or (isinstance(shelf, Shelf) and shelf.is_used)
 
 
-def is_at_hand(package: str, mark: str = READY) -> bool:
-    """Whether machine code of all kernels of a package need not be made: it is on disk, or this
-    process has made it.
-    """
-    with _lock:
-        return (package, mark) in _prepared or is_ready(package, mark)
+def _count_left(package: str) -> int:
+    """Functions of a package that have yet to be compiled for its entries without machine code."""
+    found: set[Any] = set()
+    left = [own for own in _entries.get(package, []) if not is_at_hand(own)]
+    while left:
+        function = left.pop()
+        if function not in found and not function.overloads:
+            found.add(function)
+            left += _called_by(function.py_func)
+    return len(found)
 
 
-def _mark_ready(package: str, mark: str) -> None:
-    folder = _folders.get(f"{package}.kernels")
-    if folder is not None:
-        with suppress(OSError):
-            (folder / mark).touch()
+def _called_by(function: Any) -> list[Any]:
+    """Kernels that a function calls, by the names in its code."""
+    names, known = function.__code__.co_names, function.__globals__
+    modules = [value for value in map(known.get, names) if isinstance(value, ModuleType)]
+    spaces = [known, *map(vars, modules)]
+    values = (space.get(name) for name in names for space in spaces)
+    return [value for value in values if hasattr(value, "py_func")]
+
+
+def compile_seen(package: str) -> None:
+    """Machine code for all entries of a package that were interpreted, for the same types."""
+    for own, types_of_arguments in list(_seen.items()):
+        if own.py_func.__module__.startswith(package):
+            own.compile(types_of_arguments)
 
 
 if AVAILABLE:
@@ -521,6 +528,12 @@ if AVAILABLE:
             """What makes LLVM's representation."""
             return Borrowing
 
+        def run_pass(self, state: Any) -> bool:
+            """Lower."""
+            COMPILER.step()
+            usual: Any = super()
+            return bool(usual.run_pass(state))
+
     @_pass(mutates_CFG=True, analysis_only=False)
     class DraftLowering(EntryLowering):
         """The last step of a compilation, without machine code."""
@@ -582,13 +595,16 @@ if AVAILABLE:
 
         def __call__(self, *args: Any) -> Any:
             """Called by Python."""
-            if MODE.is_on:
-                return interpret(self.py_func, args)
-            return super().__call__(*args)
+            if not MODE.is_on:
+                return super().__call__(*args)
+            if self not in _seen:
+                _seen[self] = tuple(map(self.typeof_pyval, args))
+            return interpret(self.py_func, args)
 
         def compile(self, sig: Any) -> Any:
-            """Machine code for types of arguments, from the disk or new."""
-            with _optimised_less():
+            """Machine code for types of arguments, from the disk or new. Clocks stand still."""
+            package = self.py_func.__module__.rpartition(".")[0]
+            with COMPILER.working(package, lambda: _count_left(package)), _optimised_less():
                 usual: Any = super()
                 return usual.compile(sig)
 
@@ -612,16 +628,20 @@ if AVAILABLE:
             for_python: Callable[[], Callable[..., Any]],
         ) -> None:
             super().__init__(function, {}, options, pipeline_class=DraftCompiler)
+            self.plain = function
+            """What interpreted kernels call."""
             self._make_for_python = for_python
-            self._for_python: Callable[..., Any] | None = None
 
         def __call__(self, *args: Any) -> Any:
             """Called by Python."""
             if MODE.is_on:
-                return self.py_func(*args)
-            if self._for_python is None:
-                self._for_python = self._make_for_python()
-            return self._for_python(*args)
+                return self.plain(*args)
+            return self.for_python(*args)
+
+        @cached_property
+        def for_python(self) -> Callable[..., Any]:
+            """What Python calls."""
+            return self._make_for_python()
 
 
 # --- folders that belong to this user alone ---

@@ -27,6 +27,7 @@ from marginbn.interrupts import REQUESTS
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import result
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
+from marginbn.solvers.interpreted import COMPILER
 from marginbn.solvers.memory import Memory, Needs
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
@@ -57,15 +58,15 @@ class Limits:
 
 @dataclass
 class Deadline:
-    """A clock that starts when it is made."""
+    """A clock that starts when it is made; it stands still while a compiler is waited for."""
 
     limits: Limits
     start: float = field(default_factory=time.perf_counter)
-    stopped: float | None = None  # the moment since which it stands still
+    compiled: float = field(default_factory=lambda: COMPILER.seconds)  # before it started
 
     def elapsed(self) -> float:
         """Seconds since the start."""
-        return (time.perf_counter() if self.stopped is None else self.stopped) - self.start
+        return time.perf_counter() - self.start - (COMPILER.seconds - self.compiled)
 
     def remaining(self) -> float:
         """Seconds left; infinite without a time limit, never negative."""
@@ -99,16 +100,6 @@ class Deadline:
                 yield
             finally:
                 is_over.set()
-
-    @contextmanager
-    def standing_still(self) -> Iterator[None]:
-        """The time of the block does not count."""
-        self.stopped = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.start += time.perf_counter() - self.stopped
-            self.stopped = None
 
 
 NAME = "marginbn worker"
@@ -426,8 +417,8 @@ class Solver:
         return Needs(0, 0)
 
     def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
-        """Load or compile what is needed for a problem (None: for any); the clock of the solve
-        starts afterwards.
+        """Load what is needed for a problem (None: for any), or refuse; kernels are loaded or
+        compiled when they are first called, while the clock stands still.
         """
         return
 

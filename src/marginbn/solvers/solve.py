@@ -364,8 +364,7 @@ def solve_with(solver: Solver, run: Run) -> SolveResult:
     if run.stopped is Status.MEMORY_LIMIT and run.heir is not None:
         solver = run.heir
         with run.ending():
-            with run.deadline.standing_still():
-                solver.prepare(problem, run.n_jobs)
+            solver.prepare(problem, run.n_jobs)
             run.stopped = solver.run(run)
     result = run.finish(solver.name)
     run.forget_search()

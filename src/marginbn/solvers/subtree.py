@@ -192,16 +192,10 @@ def _give_back(kind: Kind, search: PartSearch) -> None:
 
 def get_ready(solver: BranchBoundSolver, problem: StructureProblem, memory: int | None) -> None:
     """Make the engine of a problem before its first part comes."""
-    _prepare(solver, problem)
+    solver.prepare()
     run = Run(problem, Limits(memory=memory))
     kind = problem, solver
     _give_back(kind, _borrow(kind) or PartSearch(run, solver))
-
-
-def _prepare(solver: BranchBoundSolver, problem: StructureProblem) -> None:
-    """Machine code, however small the problem is: its parts come to many processes."""
-    solver.prepare()
-    solver.prepare(problem)
 
 
 def solve_part(
@@ -214,7 +208,7 @@ def solve_part(
     """Work on a part for some seconds, or until nothing of it is left; ``tell`` hears of better
     structures at once.
     """
-    _prepare(solver, problem)
+    solver.prepare()
     limits = Limits(task.seconds, None, task.gap, task.memory)
     run = Run(problem, limits, seed=task.seed, listen=listen)
     run.start_clock()

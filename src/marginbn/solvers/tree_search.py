@@ -42,7 +42,7 @@ from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.masks import BITS
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.checkpoint import Arrays, BrokenFileError, SearchState, warn_unused
-from marginbn.solvers.interpreted import MODE, is_slow
+from marginbn.solvers.interpreted import COMPILER, MODE, is_late, is_slow
 from marginbn.solvers.result import Status, relative_gap
 from marginbn.solvers.run import Run, Solver, Stopped, running
 
@@ -267,15 +267,18 @@ class SearchTree:
         """A portion of work; why none will follow (OPTIMAL: nothing is open or in progress)."""
         raise NotImplementedError
 
-    def leave_python_if_slow(self, prepare: Callable[[], None]) -> None:
-        """Go on with machine code, which ``prepare`` makes, when plain Python takes too long. The
-        clock stands still meanwhile, as it does for a compilation before the search.
+    def leave_python_if_slow(self, n_open: int, compile_seen: Callable[[], None]) -> None:
+        """Let ``compile_seen`` make machine code in the background if plain Python takes long, and
+        go on with it as soon as it is there. Late in a time limit it is waited for.
         """
+        if not MODE.is_on:
+            return
         clock = self.run.deadline
-        if is_slow(clock.elapsed(), clock.remaining()):
+        late = is_late(clock.elapsed(), clock.remaining())
+        if late or is_slow(self.nodes, n_open):
+            COMPILER.start(compile_seen)
+        if COMPILER.is_started and COMPILER.is_ready(patiently=late):
             MODE.is_on = False
-            with clock.standing_still():
-                prepare()
 
     def improve(self, improved: bool) -> None:
         """The turn of heuristics; ``improved`` says whether there is a new incumbent."""

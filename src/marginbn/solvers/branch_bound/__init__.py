@@ -12,7 +12,7 @@ from typing import Literal
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.shape import BranchBoundShape
 from marginbn.solvers.interpreted import interpreting
-from marginbn.solvers.memory import LOADING, Needs, refuse_if_confined
+from marginbn.solvers.memory import COMPILING, LOADING, Needs, refuse_if_confined
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import Engine, SearchTree
 
@@ -44,16 +44,14 @@ class BranchBoundSolver(Engine):
         return BranchBoundShape.of(problem).needs(n_jobs)
 
     def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
-        """Compile the kernels (the first time on a machine, up to a minute, announced on stderr) or
-        load them; not for a small problem, whose kernels are interpreted until they are there.
-        """
+        """Load the engine, if there is room for its compiler too where that will be needed."""
         refuse_if_confined(LOADING, "loading the search engine")
-        from marginbn.solvers.branch_bound.engine import is_interpreted, warm_up, warm_up_for
+        from marginbn.solvers.branch_bound.engine import LARGEST, is_interpreted
+        from marginbn.solvers.compile import is_at_hand
 
-        if problem is None or not is_interpreted(problem, n_jobs):
-            warm_up(BranchBoundSolver())
-        if problem is not None and not is_interpreted(problem, n_jobs):
-            warm_up_for(self, problem)
+        in_python = problem is not None and is_interpreted(problem, n_jobs)
+        if not (in_python or is_at_hand(LARGEST)):
+            refuse_if_confined(COMPILING, "compiling the search engine")
 
     def mode(self, run: Run) -> AbstractContextManager[None]:
         """With machine code, or in plain Python."""

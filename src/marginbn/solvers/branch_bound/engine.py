@@ -10,15 +10,14 @@ of long iterations.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
 import numpy as np
 
-from marginbn.problem.candidates import enumerate_candidates
-from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.problem import StructureProblem, margin_problem
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels import store, tree
 from marginbn.solvers.branch_bound.kernels.bound import UNTOUCHED, bound_error
@@ -29,17 +28,16 @@ from marginbn.solvers.branch_bound.kernels.records import IntArray, count_rows, 
 from marginbn.solvers.branch_bound.kernels.store import Pool
 from marginbn.solvers.branch_bound.pair_tables import threads_for
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, rows_of, wants_groups
-from marginbn.solvers.branch_bound.saved_tree import gather, load, parse
+from marginbn.solvers.branch_bound.saved_tree import gather, parse
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
 from marginbn.solvers.branch_bound.shape import BranchBoundShape
-from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker, first_pool
+from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, first_pool
 from marginbn.solvers.checkpoint import SearchState
-from marginbn.solvers.compile import AVAILABLE, READY, is_at_hand, is_ready, prepare
+from marginbn.solvers.compile import AVAILABLE, compile_seen, is_at_hand
 from marginbn.solvers.interpreted import is_small
-from marginbn.solvers.memory import COMPILING, refuse_if_confined
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
-from marginbn.solvers.tree_search import SearchTree, begin, saved_tree
+from marginbn.solvers.tree_search import SearchTree, saved_tree
 
 if TYPE_CHECKING:
     from marginbn.solvers.branch_bound import BranchBoundSolver
@@ -61,8 +59,13 @@ ROOT_SHARE, ROOT_BATCHES = 0.25, 10
 batches between two looks at whether they lose.
 """
 
+
 NO_KICKS = 1
 """Effort that the first climb uses up."""
+
+
+LARGEST = tree.run_batch
+"""The kernel whose machine code takes longest to make."""
 
 
 def _look(search: ReferenceType[Search]) -> None:
@@ -72,92 +75,21 @@ def _look(search: ReferenceType[Search]) -> None:
         own.run.look()
 
 
-def warm_up(solver: BranchBoundSolver) -> None:
-    """Compile or load every kernel by solving a tiny problem; later calls return at once."""
-    if not is_ready(__package__):
-        refuse_if_confined(COMPILING, "compiling the search engine")
-    prepare(
-        __package__,
-        lambda: _solve_tiny(solver),
-        "the search engine, once; this takes up to a minute",
-    )
-
-
-WIDE_READY, GROUPS_READY = "ready-wide", "ready-groups"
-"""Files of these names say that the kernels of wide problems and of groups have been compiled."""
-
-
-HINT = "what the search needs for {}, once; this takes up to a minute"
-
-
-def warm_up_for(solver: BranchBoundSolver, problem: StructureProblem) -> None:
-    """The same for what this problem needs besides: its features may need wider numbers, its rows
-    may come in groups. Otherwise a compiler would work while the clock runs.
-    """
-    shape = BranchBoundShape.of(problem)
-    if store.small_type(shape.n_features) is not np.uint8:
-        wide = partial(_solve_wide, type(solver)())
-        prepare(__package__, wide, HINT.format("many features"), WIDE_READY)
-    if shape.n_rows and (solver.rows == "groups" or not shape.is_dense):
-        warm_up_groups(solver)
-
-
-def warm_up_groups(solver: BranchBoundSolver) -> None:
-    """The kernels of groups of rows; some problems need them only if the time is short."""
-    grouped = partial(_solve_tiny, type(solver)(rows="groups"))
-    prepare(__package__, grouped, HINT.format("many rows"), GROUPS_READY)
-
-
 def _time_to_search(limits: Limits) -> float:
     """Seconds of work where it is limited, so that no clock decides; else by the clock."""
     seconds = limits.time if limits.work is None else limits.work
     return math.inf if seconds is None else seconds
 
 
-def _solve_wide(solver: BranchBoundSolver) -> None:
-    """More features than a byte can count; the same kernels as in a tiny problem."""
-    n = int(np.iinfo(np.uint8).max)
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 2, (12, n + 1)).astype(np.int32)
-    variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(n + 1))
-    data = EncodedData(codes, np.ones(12), variables)
-    problem = margin_problem(data, enumerate_candidates(n + 1, 1), gamma=1e4)  # out of reach
-    _exercise(solver, Run(problem, Limits(nodes=2)))
-
-
-def is_interpreted(problem: StructureProblem, n_jobs: int = 1, mark: str = READY) -> bool:
-    """Whether kernels run as plain Python: their machine code, marked ready by ``mark``, is not at
-    hand, and the problem is so small, with one worker, that making it would take longer.
+def is_interpreted(
+    problem: StructureProblem,
+    n_jobs: int = 1,
+    largest: Callable[..., object] = LARGEST,
+) -> bool:
+    """Whether kernels run as plain Python: machine code of the ``largest`` is not at hand, and the
+    problem is so small, with one worker, that making it would take longer.
     """
-    return AVAILABLE and n_jobs == 1 and is_small(problem) and not is_at_hand(__package__, mark)
-
-
-def _solve_tiny(solver: BranchBoundSolver) -> None:
-    codes = np.array([[0, 0, 0], [0, 1, 0], [1, 1, 0], [2, 0, 1]], dtype=np.int32)
-    variables = (Variable("class", ("a", "b", "c")), Variable("x", ("0", "1")))
-    data = EncodedData(codes, np.ones(4), (*variables, Variable("y", ("0", "1"))))
-    problem = margin_problem(data, enumerate_candidates(3, 2))
-    _exercise(solver, Run(problem))
-
-
-def _exercise(solver: BranchBoundSolver, run: Run) -> None:
-    """Solve, and call what a small tree does not need."""
-    begin(run)
-    solver.run(run)
-    _climb_once(Search(run, solver))  # a root that is closed at once is not climbed from
-    encoding = encode(run.problem)
-    giver, taker = (Worker(encoding) for _ in range(2))
-    store.move_nodes(giver.pool, taker.pool, 1, True)  # too small a tree for two workers
-    nothing = gather([giver.pool])
-    load(taker.pool, encoding.instance, giver.work.box, nothing, nothing.family)
-
-
-def _climb_once(search: Search) -> None:
-    """From the first structure of all."""
-    search._set_root()
-    vertex = search._mean_vertex()
-    search.rows.extend(search.rows.margins(search.main.work.bounding, vertex))
-    search._climb(vertex, effort=NO_KICKS, kick=ROOT_KICK)
+    return AVAILABLE and n_jobs == 1 and is_small(problem) and not is_at_hand(largest)
 
 
 class Search(SearchTree):
@@ -171,15 +103,11 @@ class Search(SearchTree):
             seconds = math.inf if solver.rows == "all" else _time_to_search(run.limits)
         division = shape.divide(run.memory, run.n_jobs, seconds)
         is_grouped = wants_groups(solver.rows, run.problem, division)
-        if is_grouped and shape.takes_long(seconds):
-            with run.deadline.standing_still():
-                warm_up_groups(solver)
         threads = threads_for(run.n_jobs) if is_grouped else 0
         encoding = encode(run.problem, division.dense, threads, run.look)
         node_limit = UNLIMITED if run.limits.nodes is None else run.limits.nodes
         super().__init__(run, Team(encoding, run.n_jobs, node_limit, division.tree))
         self.name = solver.name
-        self._warm_up = partial(warm_up, type(solver)())
         self.encoding = encoding
         self.heuristics = solver.heuristics
         self.settings = settings_for(run.limits, solver.heuristics)
@@ -383,8 +311,8 @@ class Search(SearchTree):
 
     def advance(self, worker: int = 0) -> Status | None:
         """One batch of a worker."""
-        self.leave_python_if_slow(self._warm_up)
         own = self.team.workers[worker]
+        self.leave_python_if_slow(int(own.pool.state.open), partial(compile_seen, __package__))
         is_first = own is self.main
         before = int(own.pool.state.iterations)
         stop = self.schedule.next_stop

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_cut.shape import BranchCutShape
-from marginbn.solvers.memory import LOADING, Needs, refuse_if_confined
+from marginbn.solvers.memory import COMPILING, LOADING, Needs, refuse_if_confined
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import Engine, SearchTree
 
@@ -36,13 +36,13 @@ class BranchCutSolver(Engine):
         return BranchCutShape.of(problem).needs()
 
     def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
-        """Compile the kernels (the first time on a machine, up to a minute, announced on stderr) or
-        load them.
-        """
+        """Load the engine, if there is room for its compiler too where that will be needed."""
         refuse_if_confined(LOADING, "loading the search engine")
-        from marginbn.solvers.branch_cut.engine import warm_up
+        from marginbn.solvers.branch_cut.kernels.separation import separate
+        from marginbn.solvers.compile import is_at_hand
 
-        warm_up()
+        if not is_at_hand(separate):
+            refuse_if_confined(COMPILING, "compiling the search engine")
 
     def tree(self, run: Run) -> SearchTree:
         """Nodes with a linear programme each."""

@@ -7,30 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marginbn.problem.candidates import enumerate_candidates
-from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.problem import margin_problem
 from marginbn.solvers.branch_cut.arrays import BoolArray, IntArray
-from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.rows import RowPool
-from marginbn.solvers.branch_cut.separators import ClusterSeparator, FacetSeparator
 from marginbn.solvers.branch_cut.tree import Node, load_nodes, save_nodes
 from marginbn.solvers.branch_cut.visit import (
     ASCENT_ROUNDS,
     ASCENTS,
     ORDERS_AT_ROOT,
     Frontier,
-    Shared,
     Visitor,
     prepare,
 )
 from marginbn.solvers.branch_cut.warm import Warm
 from marginbn.solvers.checkpoint import SearchState
-from marginbn.solvers.compile import is_ready
-from marginbn.solvers.compile import prepare as prepare_kernels
-from marginbn.solvers.memory import COMPILING, refuse_if_confined
-from marginbn.solvers.orders import warm_up as warm_up_orders
 from marginbn.solvers.orders.ascent import dual_ascent
 from marginbn.solvers.orders.parent_lists import to_members
 from marginbn.solvers.result import Status
@@ -39,44 +28,6 @@ from marginbn.solvers.tree_search import SearchTree, saved_tree
 
 if TYPE_CHECKING:
     from marginbn.solvers.branch_cut import BranchCutSolver
-
-
-def warm_up() -> None:
-    """Compile or load every kernel by calling it once; later calls return at once."""
-    if not is_ready(__package__):
-        refuse_if_confined(COMPILING, "compiling the search engine")
-    prepare_kernels(
-        __package__,
-        _call_kernels,
-        "the second search engine, once; this takes up to a minute",
-    )
-    warm_up_orders()
-
-
-def _tiny() -> Shared:
-    """A problem of three variables: types of arguments are the same for every problem."""
-    codes = np.array([[0, 0, 0], [0, 1, 0], [1, 1, 0], [1, 0, 1]], dtype=np.int32)
-    variables = tuple(Variable(name, ("0", "1")) for name in ("class", "x", "y"))
-    data = EncodedData(codes, np.ones(4), variables)
-    return prepare(margin_problem(data, enumerate_candidates(3, 2)))
-
-
-def _call_kernels() -> None:
-    """Call every kernel once."""
-    instance = _tiny().instance
-    finder, point = IncumbentSearch(instance, 0), np.zeros(instance.n_candidates)
-    point[instance.offsets[:-1]] = 1.0
-    chosen = finder.rounded(point, point)
-    assert chosen is not None  # the first candidates are the smallest sets
-    finder.around(finder.improved(chosen), 0.0, 1)
-    allowed = point >= 0
-    propagate(instance.offsets, instance.members, allowed, np.zeros((3, 3), dtype=bool))
-    pool = RowPool(instance)
-    separator = ClusterSeparator(pool, 0)
-    separator.separate(point, 1, 0.0)
-    separator.search_exactly(0.5 * point + 0.5 * point[::-1], 1, 0.0)
-    FacetSeparator(pool, 0).separate(0.5 * point + 0.5 * point[::-1], 1, 0.0)
-    pool.combine([pool.cluster((1, 2))], pool.violations(point) + 1.0)
 
 
 class Search(SearchTree):

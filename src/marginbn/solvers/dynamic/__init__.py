@@ -54,12 +54,6 @@ class DynamicProgrammingSolver(Solver):
         """The lists; and all sets of variables, of which most are left out as a rule."""
         return needs(problem.n_variables, problem.candidates.n_candidates)
 
-    def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
-        """Load or compile the kernels."""
-        from marginbn.solvers.dynamic.layer_search import warm_up
-
-        warm_up()
-
     def run(self, run: Run) -> Status:
         """Find good orders and a bound, then go through the layers."""
         from marginbn.solvers.dynamic.layer_search import LayerSearch

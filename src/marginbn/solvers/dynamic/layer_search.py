@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
-from marginbn.solvers.compile import prepare
 from marginbn.solvers.dynamic.kernels.layers import enlarge, expand
 from marginbn.solvers.dynamic.shape import TABLE_BYTES, TRACE_BYTES, list_bytes
-from marginbn.solvers.orders import warm_up as warm_up_orders
 from marginbn.solvers.orders.ascent import Ascent, dual_ascent
 from marginbn.solvers.orders.local_search import OrderSearch
 from marginbn.solvers.orders.parent_lists import ParentLists
@@ -46,21 +44,6 @@ PORTION = 20_000
 
 ROOM = 1 << 12
 """Places of the first table."""
-
-
-def warm_up() -> None:
-    """Compile or load the kernels by calling them once."""
-    warm_up_orders()
-
-    def exercise() -> None:
-        layer = Layer(np.zeros(1, np.uint64), np.zeros(1))
-        lists = (np.array([0, 1]), np.zeros(1, np.uint64), np.zeros(1))
-        table = Table(8)
-        clusters = (np.ones(1, np.uint64), np.ones(1))
-        table.expand(layer, 0, 1, lists, clusters, 2.0)
-        table.grown(16)
-
-    prepare(__package__, exercise, "dynamic programming, once; this takes some seconds")
 
 
 class Layer:

@@ -41,7 +41,9 @@ from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
     IntArray,
+    add_scaled,
     are_equal,
+    clear,
     column_of,
     copy_array,
     count_rows,
@@ -279,8 +281,7 @@ def _first_sample(inst: Instance, part: int) -> int:
 @kernel
 def _arrive(inst: Instance, climber: Climber) -> None:
     """Margins, objective and supergradient of the present vertex."""
-    for r in range(count_rows(inst)):
-        climber.t[r] = 0.0
+    clear(climber.t[: count_rows(inst)])
     duals.add_vertex_margins(inst, climber.vertex, 1.0, climber.t)
     _follow(inst, climber)
 
@@ -300,8 +301,7 @@ def _follow(inst: Instance, climber: Climber) -> None:
     if changes > 0:
         copy_array(inst.linear, climber.g)
         for part in range(PARTS):
-            for v in range(climber.g.size):
-                climber.g[v] += climber.parts[part, v]
+            add_scaled(climber.g, 1.0, climber.parts[part])
 
 
 @kernel

@@ -122,8 +122,7 @@ def new_balance(inst: Instance, b: Bounding) -> Balance:
 def _load_vertex(inst: Instance, b: Bounding, balance: Balance, k: int) -> None:
     """Margins and linear score of active vertex k."""
     margins = balance.margins[k]
-    for r in range(margins.size):
-        margins[r] = 0.0
+    records.clear(margins)
     if inst.places.size == 0:
         duals.add_vertex_margins(inst, b.vertices[k], 1.0, margins)
     else:
@@ -142,19 +141,15 @@ def _add_copy(inst: Instance, balance: Balance, v: int, margins: FloatArray) -> 
         column = inst.columns[v]
         for r in range(own.size):
             own[r] = column[inst.places[r]]
-    for r in range(own.size):
-        margins[r] += own[r]
+    records.add_scaled(margins, 1.0, own)
 
 
 @kernel
 def balanced_margins(b: Bounding, balance: Balance) -> None:
     """t = margins of the convex combination, from those of its vertices."""
-    for r in range(balance.direction.size):
-        b.t[r] = 0.0
+    records.clear(b.t[: balance.direction.size])
     for k in range(b.state.n_active):
-        share, margins = b.share[k], balance.margins[k]
-        for r in range(margins.size):
-            b.t[r] += share * margins[r]
+        records.add_scaled(b.t, b.share[k], balance.margins[k])
 
 
 @kernel
@@ -172,8 +167,7 @@ def point_of(inst: Instance, b: Bounding) -> FloatArray:
 def load_margins(inst: Instance, b: Bounding) -> None:
     """t = margins of the convex combination."""
     eta, t = point_of(inst, b), b.t
-    for r in range(records.count_rows(inst)):
-        t[r] = 0.0
+    records.clear(t[: records.count_rows(inst)])
     if inst.codes.shape[0] > 0 or inst.places.size > 0:
         for v in range(eta.size):
             if eta[v] != 0.0:
@@ -228,8 +222,7 @@ def step_between(
     s = duals.step_length(
         inst, b.t, direction, b.state.smoothing, slope, linear, largest, balance.listed
     )
-    for r in range(direction.size):
-        b.t[r] += s * direction[r]
+    records.add_scaled(b.t, s, direction)
     b.share[into] += s
     b.share[worst] -= s
     if s >= largest or b.share[worst] <= LIGHT:

@@ -43,7 +43,7 @@ import numpy as np
 from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.coded import add_coded_column
 from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
-from marginbn.solvers.compile import kernel
+from marginbn.solvers.compile import kernel, vectorised
 
 EPS = 2.0**-53
 
@@ -228,9 +228,7 @@ def add_column(inst: Instance, v: int, scale: float, t: FloatArray) -> None:
     if inst.places.size > 0:
         _add_places(inst.columns[v], inst.places, scale, t)
         return
-    column = inst.columns[v]
-    for r in range(column.size):
-        t[r] += scale * column[r]
+    records.add_scaled(t, scale, inst.columns[v])
 
 
 @kernel
@@ -253,8 +251,7 @@ def linear_of_vertex(inst: Instance, g: FloatArray, vertex: IntArray) -> float:
 @kernel
 def objective_of_vertex(inst: Instance, vertex: IntArray, t: FloatArray) -> float:
     """The objective of a structure; t is scratch and holds its margins afterwards."""
-    for r in range(records.count_rows(inst)):
-        t[r] = 0.0
+    records.clear(t[: records.count_rows(inst)])
     add_vertex_margins(inst, vertex, 1.0, t)
     return objective_of_margins(inst, t) + linear_of_vertex(inst, inst.linear, vertex)
 
@@ -456,7 +453,23 @@ def add_rows(
     return n_changed / BLOCK + 1.0 + PASS_COST
 
 
-@kernel
+def _add_block_plain(
+    rows: FloatArray,
+    spans: IntArray,
+    n_spans: int,
+    changed: IntArray,
+    delta: FloatArray,
+    k: int,
+    g: FloatArray,
+) -> None:
+    d0, d1, d2, d3 = delta[k : k + BLOCK]
+    a0, a1, a2, a3 = rows[changed[k : k + BLOCK]]
+    total = d0 * a0 + d1 * a1 + d2 * a2 + d3 * a3
+    for lo, hi in spans[:n_spans]:
+        g[lo:hi] += total[lo:hi]
+
+
+@vectorised(_add_block_plain)
 def _add_block(
     rows: FloatArray,
     spans: IntArray,

@@ -45,9 +45,11 @@ from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
     IntArray,
+    add_scaled,
+    clear,
     count_rows,
 )
-from marginbn.solvers.compile import kernel, reordered
+from marginbn.solvers.compile import kernel, vectorised
 
 RIDGE = 1e-7
 """Part of the largest curvature that is added to that of a pair: two vertices may have the same
@@ -197,7 +199,7 @@ def _contrast_vertex(
         place += 1
 
 
-@reordered
+@vectorised(np.dot, is_reordered=True)
 def dot(x: FloatArray, y: FloatArray) -> float:
     """x . y"""
     total = 0.0
@@ -206,7 +208,11 @@ def dot(x: FloatArray, y: FloatArray) -> float:
     return total
 
 
-@reordered
+def _products_plain(x: FloatArray, a: int, out: FloatArray) -> None:
+    out[: a + 1] = x[: a + 1] @ x[a]
+
+
+@vectorised(_products_plain, is_reordered=True)
 def _products(x: FloatArray, a: int, out: FloatArray) -> None:
     """out[c] = x[a] . x[c] for c <= a, four at a time: each entry of x[a] is read once for them."""
     own = x[a]
@@ -264,7 +270,14 @@ def maximise_quadratic(
     return moved
 
 
-@reordered
+def _change_slopes_plain(
+    slope: FloatArray, idle: FloatArray, into: FloatArray, out: FloatArray, step: float
+) -> tuple[float, float]:
+    slope -= step * (into - out)
+    return float(slope.max()), float((slope + idle).min())
+
+
+@vectorised(_change_slopes_plain, is_reordered=True)
 def _change_slopes(
     slope: FloatArray, idle: FloatArray, into: FloatArray, out: FloatArray, step: float
 ) -> tuple[float, float]:
@@ -286,17 +299,14 @@ def _go_towards(
 ) -> bool:
     """Line search on the smoothed objective; vertices without weight leave."""
     direction = balance.direction
-    for r in range(direction.size):
-        direction[r] = 0.0
+    clear(direction)
     slope, linear = 0.0, 0.0
     for a in range(share.size):
         move = share[a] - b.share[a]
         if move != 0.0:
             slope += move * level[a]
             linear += move * balance.linear[a]
-            margins = balance.margins[a]
-            for r in range(direction.size):
-                direction[r] += move * margins[r]
+            add_scaled(direction, move, balance.margins[a])
     if slope <= 0.0:
         return False
     s = duals.step_length(
@@ -304,8 +314,7 @@ def _go_towards(
     )
     if s <= 0.0:
         return False
-    for r in range(direction.size):
-        b.t[r] += s * direction[r]
+    add_scaled(b.t, s, direction)
     total = 0.0
     for a in range(share.size - 1, -1, -1):
         b.share[a] += s * (share[a] - b.share[a])

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.compile import kernel, shared
+from marginbn.solvers.compile import kernel, shared, vectorised
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -247,6 +247,24 @@ def are_equal(first: IntArray, second: IntArray) -> bool:
         if first[k] != second[k]:
             return False
     return True
+
+
+@vectorised(lambda out: out.fill(0.0))
+def clear(out: FloatArray) -> None:
+    """out = 0"""
+    for r in range(out.size):
+        out[r] = 0.0
+
+
+def _add_scaled(out: FloatArray, scale: float, x: FloatArray) -> None:
+    out[: x.size] += scale * x
+
+
+@vectorised(_add_scaled)
+def add_scaled(out: FloatArray, scale: float, x: FloatArray) -> None:
+    """out += scale x; ``out`` may be longer."""
+    for r in range(x.size):
+        out[r] += scale * x[r]
 
 
 @kernel

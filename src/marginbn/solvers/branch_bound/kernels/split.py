@@ -42,6 +42,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     FloatArray,
     Instance,
     IntArray,
+    add_scaled,
     column_of,
     count_rows,
     only_true,
@@ -95,7 +96,7 @@ def _new_splitting(inst: Instance, b: Bounding) -> Splitting:
     for v in range(eta.size):
         if eta[v] > 0.0:
             i = min(v // (n + 2 - inst.skipped), n)
-            _add(parts[i], eta[v], inst.columns[v])
+            add_scaled(parts[i], eta[v], inst.columns[v])
             part_linear[i] += eta[v] * inst.linear[v]
     for s in range(inst.first.size):
         for j in (inst.first[s], inst.second[s]):
@@ -103,7 +104,7 @@ def _new_splitting(inst: Instance, b: Bounding) -> Splitting:
                 member[j] += eta[column_of(inst, n, s)]
     t = np.zeros(n_rows)
     for i in range(n + 1):
-        _add(t, 1.0, parts[i])
+        add_scaled(t, 1.0, parts[i])
     return Splitting(eta, parts, part_linear, t, np.zeros(n_rows), member)
 
 
@@ -246,12 +247,6 @@ def _slot_is_candidate(box: Box, i: int, s: int) -> bool:
 
 
 @kernel
-def _add(out: FloatArray, scale: float, column: FloatArray) -> None:
-    for r in range(out.size):
-        out[r] += scale * column[r]
-
-
-@kernel
 def _share(inst: Instance, work: Splitting, kind: int, i: int, j: int) -> float:
     """The share of eta on the first side of an object."""
     n = inst.n_features
@@ -315,8 +310,8 @@ def _edge_side(inst: Instance, work: Splitting, i: int, j: int, a: float, back: 
     v = column_of(inst, i, j)
     own = a / x - back / x * a / (1.0 - a)
     rest = back / x / (1.0 - a) - 1.0
-    _add(work.delta, own, inst.columns[v])
-    _add(work.delta, rest, work.parts[i])
+    add_scaled(work.delta, own, inst.columns[v])
+    add_scaled(work.delta, rest, work.parts[i])
     return float(own * inst.linear[v] + rest * work.part_linear[i])
 
 
@@ -336,12 +331,12 @@ def _condition_class(inst: Instance, work: Splitting, j: int, wanted: bool) -> f
     n = inst.n_features
     offset = column_of(inst, n, 0)
     share = work.member[j] if wanted else 1.0 - work.member[j]
-    _add(work.delta, -1.0, work.parts[n])
+    add_scaled(work.delta, -1.0, work.parts[n])
     linear = -work.part_linear[n]
     for s in range(inst.first.size):
         weight = work.eta[offset + s] / share
         if weight > 0.0 and is_member(inst, j, s) == wanted:
-            _add(work.delta, weight, inst.columns[offset + s])
+            add_scaled(work.delta, weight, inst.columns[offset + s])
             linear += weight * inst.linear[offset + s]
     return float(linear)
 
