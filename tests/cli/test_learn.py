@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -131,3 +132,17 @@ def test_a_number_falls_into_its_bin(tmp_path: Path) -> None:
         run("ask", model, "petal length (cm)=1.5", "--show", "class", "--json").stdout
     )
     assert max(found["posterior"]["class"], key=found["posterior"]["class"].get) == "setosa"
+
+
+@pytest.mark.parametrize("limit", [(), ("--max-parents", 4)])
+def test_the_proof_of_a_network_is_that_of_its_model(tmp_path: Path, limit: tuple[object]) -> None:
+    """Without a limit too, where scoring leaves out large parent sets that cannot win."""
+    model, proof, table = tmp_path / "m.json", tmp_path / "m.mbc", tmp_path / "t.csv"
+    columns = np.random.default_rng(0).integers(2, size=(20, 300))
+    columns[1:] = np.where(columns[1:] | columns[:-1] & 1, columns[:-1], columns[1:])
+    lines = [",".join(map(str, row)) for row in [[f"v{i}" for i in range(20)], *columns.T]]
+    table.write_text("\n".join(lines) + "\n")
+    run("learn", table, *limit, "-o", model, "--certificate", proof)
+    result = run("verify", proof, "--model", model)
+    assert result.exit_code == DONE, result.output
+    assert result.stdout.startswith("VERIFIED")

@@ -211,7 +211,7 @@ def statement_of(classifier: BaseBNClassifier | BayesianNetworkLearner) -> State
             f"there is no certificate for a {type(classifier).__name__} with "
             f"{network.n_classes} classes: nothing was searched"
         )
-    names = network.names
+    names, limit = network.names, params["max_parents"]
     has_class = params.get("class_restricted", not is_learner)
     required, forbidden = classifier.arcs().resolve(names)
     return Statement(
@@ -219,7 +219,7 @@ def statement_of(classifier: BaseBNClassifier | BayesianNetworkLearner) -> State
         classes=network.variables[0].states if has_class else None,
         features=names[has_class:],
         data=classifier.evidence_.data_sha256,
-        max_parents=getattr(classifier, "max_parents_", params["max_parents"]),
+        max_parents=limit if is_learner else params.get("max_parents_", limit),
         class_restricted=has_class,
         class_arcs=params.get("class_arcs", "free"),
         required=_named_arcs(required, names),
