@@ -151,7 +151,7 @@ def ask(
 ) -> None:
     """Print the probabilities of a variable given others.
 
-    Example: marginbn ask model.json Age=53 Sex=male --show Survived. What is not said is unknown.
+    Example: marginbn ask model.json Age=53 Sex=male --show Survived. Columns not given are unknown.
     About the class the classifier answers, as in `marginbn predict`; about other variables the
     counted network. MODEL may also be a network in a .bif file.
     """

@@ -79,7 +79,7 @@ def verify(
     """Check a CERTIFICATE without trusting the search that wrote it.
 
     Prints VERIFIED and the statement that is proved, or what is wrong and where (exit code 1).
-    With --model, --data and --statement you say what must be proved: a proof of anything else is
+    With --model, --data and --statement you state what must be proved: a proof of anything else is
     REFUTED. What you do not give is reported as a reservation.
     """
     from marginbn.classifiers.claims import match_table, verify_model

@@ -1,0 +1,116 @@
+"""Plain technical English: no private words, no sentence over 30 words.
+
+Covered: the README, getting started, the glossary, all pages of the guide, and the help of every
+command and option. Not covered: theory, how-to and generated pages, docstrings, messages.
+
+Code, formulas and literal names are not prose and are left out. These words of the vocabulary have
+an ordinary meaning too ("time limit", "JSON object", "drop a column"), which a test cannot separate
+from the private one, so they are not listed: drop, limit, object, places, store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from marginbn.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [
+    ROOT / "README.md",
+    DOCS / "index.rst",
+    DOCS / "getting_started.rst",
+    DOCS / "glossary.rst",
+    *sorted((DOCS / "guide").glob("*.rst")),
+]
+MOST_WORDS = 30
+PRIVATE = re.compile(
+    r"""\b(
+    look-ahead | trials?\ of\ sides | believed | gains\ observed | fix_box | sides? | neighbours?
+    | start(s|ed)?\ from\ where | raised\ prices | deepener | marry(ing)? | heirs?
+    | go(es)?\ on | went\ on | sittings? | tells? | told | says? | said | beside | anew
+    | rooms? | houses? | roads? | stands? | stood | lives?
+    | rows?\ it\ has\ not\ seen | rows\ that\ judge
+    | holes? | left\ open | speaks?\ for | margin\ parts | optimal,\ proven | proven
+    | whoever | nobody | anybody | one\ (is|may|can|could|must|wants|has)
+    )\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+LITERAL = re.compile(
+    r"^( *)(?:\.\. (?:code-block|math|include|image|toctree|figure)::[^\n]*|(?!\.\. )[^\n]*::)\n"
+    r"(?:\n|\1 +[^\n]*\n)*",
+    re.MULTILINE,
+)
+
+
+def prose_of(page: Path) -> str:
+    """The text without code and markup; an empty line ends a heading, a cell, an item."""
+    text = page.read_text(encoding="utf-8") + "\n"
+    text = re.sub(r"```.*?```", "\n\n", text, flags=re.DOTALL)  # Markdown
+    text = re.sub(r"^\|(.*)\|$|^#+(.*)$", r"\n\n\1\2\n\n", text, flags=re.MULTILINE)
+    text = re.sub(r" \| |[|-]{3,}", "\n\n", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"^([^\n]+)\n[=~^-]{3,}$", r"\n\n\1\n\n", text, flags=re.MULTILINE)  # headings
+    text = re.sub(r"^ *>>>(.*\n)+?(?=\n|$)", "\n", text, flags=re.MULTILINE)  # examples
+    text = re.sub(r"^ *\.\. glossary::\n", "\n", text, flags=re.MULTILINE)
+    text = LITERAL.sub(lambda block: "\n\n", text) if page.suffix == ".rst" else text
+    text = re.sub(r"^ *:[a-z-]+:.*$|^ *\.\. .*$", "\n", text, flags=re.MULTILINE)
+    text = re.sub(r":\w+:`[^`]*`|``.*?``|`[^`]*`", "CODE", text, flags=re.DOTALL)
+    return re.sub(r"^ *(\* - |- |\* |\d\. )", "\n\n", text, flags=re.MULTILINE)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Sentences of a text; an empty line ends one."""
+    for piece in re.split(r"\n\s*\n", text):
+        yield from re.split(r"(?<=[.!?])[)*\"']*\s+", " ".join(piece.split()))
+
+
+def faults(text: str) -> list[str]:
+    """What a reader would stumble over: the word, or the length, with the sentence."""
+    found = []
+    for sentence in sentences(text):
+        found += [f"{match[0]!r}: {sentence}" for match in PRIVATE.finditer(sentence)]
+        length = len(re.findall(r"\S*\w\S*", sentence))
+        found += [f"{length} words: {sentence}"] * (length > MOST_WORDS)
+    return found
+
+
+def helps() -> Iterator[tuple[str, str]]:
+    """Names and help texts of all commands and their options."""
+    program = typer.main.get_command(app)
+    stack = [("marginbn", program)]
+    while stack:
+        name, command = stack.pop()
+        options = [option.help for option in command.params if getattr(option, "help", None)]
+        yield name, "\n\n".join([command.help or "", *options])
+        stack += [(f"{name} {key}", sub) for key, sub in getattr(command, "commands", {}).items()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_are_in_plain_english(page: Path) -> None:
+    """No private words and no long sentences."""
+    prose = prose_of(page)
+    assert len(prose.split()) > 10, "nothing was read"
+    assert faults(prose) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "text"), list(helps()), ids=lambda value: value.split("\n")[0][:40]
+)
+def test_help_is_in_plain_english(command: str, text: str) -> None:
+    """The same for commands and options."""
+    assert faults(text) == []
+
+
+def test_faults_are_found() -> None:
+    """A private word, a long sentence; nothing in plain ones, nor in code."""
+    assert faults("The page says so. It is short.") == ["'says': The page says so."]
+    assert len(faults("word " * 31)) == 1
+    assert faults("word " * 30 + "\n\n" + "word " * 30) == []
+    (page,) = [page for page in PAGES if page.stem == "gap"]
+    assert "import" not in prose_of(page)
