@@ -2,8 +2,8 @@
 From a raw table to a proved classifier
 =======================================
 
-A table as they come: an identifier, words, numbers, holes. We learn the default classifier, read
-what was proved, ask it questions, write a report and a query for the database.
+A raw table has an identifier, words, numbers and missing values. We learn the default classifier,
+read what was proved, ask it questions, write a report and a query for the database.
 """
 
 # %%

@@ -2,9 +2,10 @@
 What gamma does
 ===============
 
-Gamma is the log margin one is content with. A sample beyond it adds nothing more to the objective.
-So a small gamma cares only about samples that are wrong or near the border, while a large one also
-rewards safe samples for becoming safer. We walk along a path of gammas and look at the margins.
+Gamma is the log margin that is large enough for you. A sample beyond it adds nothing more to the
+objective. So a small gamma cares only about samples that are wrong or near the border, while a
+large one also rewards safe samples for becoming safer. We walk along a path of gammas and look at
+the margins.
 """
 
 # %%
@@ -29,7 +30,8 @@ X_test, y_test = mofn.test.drop("class"), mofn.test.column("class").values.astyp
 # The path
 # --------
 # ``gamma = log(p / (1 - p))`` is the margin of a sample whose class has probability p against one
-# rival. Every search is exact, unless a limit ends it; then the gap says how far it may be off.
+# rival. Every search is exact, unless a limit ends it; then the gap bounds the distance to the
+# optimum.
 
 probabilities = [0.7, 0.8, 0.9, 0.95, 0.99]
 fitted = {}
@@ -46,7 +48,7 @@ for p in probabilities:
 # Margins
 # -------
 # The structure depends on gamma, and with it the margins. The larger gamma moves the bulk of the
-# samples to the right, the smaller one leaves fewer of them on the wrong side.
+# samples to the right, the smaller one leaves fewer of them misclassified.
 
 fig, axes = plt.subplots(3, 1, figsize=(7.5, 9), layout="constrained")
 for ax, p in zip(axes, (0.7, 0.99), strict=False):

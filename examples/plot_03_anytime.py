@@ -2,16 +2,16 @@
 Stop whenever you like
 ======================
 
-A search can be stopped at any moment: by a time limit, by a gap one is content with, by a callback
-or by Ctrl-C. What comes back is the best structure found *and* a bound on all others.
+A search can be stopped at any moment: by a time limit, by a gap that is small enough, by a
+callback or by Ctrl-C. What comes back is the best structure found *and* a bound on all others.
 """
 
 # %%
 # A hard problem
 # --------------
-# Thirty measurements of cell nuclei and two parents per variable: there are far more structures
-# than anybody could look at. :func:`marginbn.estimate_size` and ``marginbn problem size`` tell the
-# size of a problem before anything is solved. We grant two seconds.
+# Thirty measurements of cell nuclei and two parents per variable: there are far too many
+# structures to try them all. :func:`marginbn.estimate_size` and ``marginbn problem size`` report
+# the size of a problem before anything is solved. We grant two seconds.
 
 import textwrap
 import warnings
@@ -30,8 +30,8 @@ with warnings.catch_warnings(record=True) as caught:
 print(textwrap.fill(str(caught[0].message) if caught else "optimal, proven", 84))
 
 # %%
-# A limit is a normal ending, told by an :class:`marginbn.OptimalityWarning`. The classifier is
-# usable; its gap says how much better any other structure could be at most.
+# A limit is a normal ending, reported by an :class:`marginbn.OptimalityWarning`. The classifier
+# is usable; its gap bounds how much better any other structure can be.
 
 print(f"status {hard.status_}, gap {100 * hard.gap_:.2f} %")
 

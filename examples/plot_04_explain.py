@@ -33,8 +33,8 @@ explanation = explanations[int(np.argmin(explanations.log_margins))]
 print(explanation)
 
 # %%
-# A positive term speaks for the class, a negative one for its strongest rival; a term of log 2 =
-# 0.69 doubles the odds. The terms sum to the log margin:
+# A positive term raises the odds of the class, a negative one those of its strongest rival; a
+# term of log 2 = 0.69 doubles the odds. The terms sum to the log margin:
 
 total = sum(c.value for c in explanation.contributions)
 print(f"sum of the terms {total:.12f}, log margin {explanation.log_margin:.12f}")

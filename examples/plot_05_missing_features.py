@@ -25,8 +25,8 @@ clf = MaxMarginBNClassifier(margin="binary", time_limit=5).fit(X.take(train), y[
 print(f"{clf.status_}, accuracy {clf.score(X.take(~train), y[~train]):.3f} (0.74 is possible)")
 
 # %%
-# A row with holes
-# ----------------
+# A row with missing values
+# -------------------------
 # ``None`` and NaN are missing. The more is known, the surer the classifier.
 
 rows = [[None] * 7, [1, 0, 1, None, None, None, None], [1, 0, 1, 1, 1, None, None]]

@@ -36,7 +36,7 @@ sets = ("monks-1", "wine", "corral")
 # %%
 # Cross-validation
 # ----------------
-# Discretisation, structure and parameters are learned anew in each fold.
+# Discretisation, structure and parameters are learned again in each fold.
 
 results = {}
 for name in sets:

@@ -1,9 +1,9 @@
 """
-Do the probabilities mean what they say?
-========================================
+Are the probabilities reliable?
+===============================
 
-A classifier that is 90 % sure should be right nine times out of ten. A large margin says who wins,
-not by how much; calibration is looked at separately.
+A classifier that is 90 % sure should be right nine times out of ten. A large margin determines
+the predicted class, not its probability; calibration is measured separately.
 """
 
 # %%
@@ -36,10 +36,10 @@ for name, clf in (("soft margin", margin), ("naive Bayes", naive)):
 # %%
 # Calibration
 # -----------
-# Dots below the diagonal are too sure of themselves: features that say nearly the same thing are
-# counted twice by a network that thinks them independent. The network that leaves more than
-# half of them out is a little less accurate here, and a little more modest. Neither is well
-# calibrated; where probabilities matter, put a calibrator of scikit-learn behind the classifier.
+# Dots below the diagonal are overconfident: a network that assumes independence counts nearly
+# equal features twice. The network that leaves more than half of them out is a little less
+# accurate here, and a little more modest. Neither is well calibrated; where probabilities matter,
+# put a calibrator of scikit-learn behind the classifier.
 
 fig, ax = plt.subplots(figsize=(5.5, 5), layout="constrained")
 for clf, name in ((naive, "naive Bayes"), (margin, "soft margin")):

@@ -3,9 +3,9 @@ Networks without a class
 ========================
 
 Hill climbing adds, removes and turns arcs as long as the score rises, and stops where no single
-change helps. How much score does that leave on the table? With the exact network beside it one can
-say. The rows are drawn from *asia* (Lauritzen and Spiegelhalter 1988) and from *alarm* (Beinlich
-and others 1989).
+change helps. How much score does that leave on the table? The exact network answers that. The
+rows are drawn from *asia* (Lauritzen and Spiegelhalter 1988) and from *alarm* (Beinlich and
+others 1989).
 """
 
 # %%
@@ -147,8 +147,8 @@ print(f"{exact.status}: BIC {exact.objective:.2f}, bound {exact.bound:.2f}")
 print(f"hill climbing: {greedy:.2f}, {exact.objective - greedy:.2f} nats left on the table")
 
 # %%
-# Side by side: links that *alarm* has too are grey, others orange. Directions are left out, as many
-# of them cannot be told from data.
+# Links that *alarm* has too are grey, others orange. Directions are left out, because data do not
+# determine many of them.
 
 
 def links(structure):

@@ -124,11 +124,12 @@ def test_pages_lead_somewhere(page: Path) -> None:
 
 
 def test_every_public_name_has_a_place_in_the_reference() -> None:
-    """The page of the interface lists all top-level names."""
+    """The page of the interface lists all top-level names, and nothing that is not there."""
     listed = set(
         re.findall(r"^   ([\w.]+)$", (DOCS / "api" / "index.rst").read_text(), re.MULTILINE)
     )
     assert set(marginbn.__all__) <= listed
+    assert [name for name in sorted(listed) if not is_known(f"marginbn.{name}")] == []
 
 
 def is_known(name: str) -> bool:
