@@ -29,8 +29,13 @@ PAGES = [
     DOCS / "getting_started.rst",
     DOCS / "glossary.rst",
     *sorted((DOCS / "guide").glob("*.rst")),
-    *(DOCS / "theory" / f"{name}.rst" for name in ("index", "class_model", "formulation")),
-    DOCS / "howto" / "index.rst",
+    *(
+        DOCS / "theory" / f"{name}.rst"
+        for name in ("index", "class_model", "formulation", "margins", "scores")
+    ),
+    *(DOCS / "howto" / f"{name}.rst" for name in ("index", "add_score", "add_solver")),
+    DOCS / "architecture.rst",
+    DOCS / "reproduction.rst",
     DOCS / "api" / "index.rst",
 ]
 STORIES = sorted((ROOT / "examples").glob("plot_*.py"))
@@ -70,12 +75,12 @@ def prose_of(page: Path) -> str:
     text = text_of(page)
     text = re.sub(r"```.*?```", "\n\n", text, flags=re.DOTALL)  # Markdown
     text = re.sub(r"^\|(.*)\|$|^#+(.*)$", r"\n\n\1\2\n\n", text, flags=re.MULTILINE)
-    text = re.sub(r" \| |[|-]{3,}", "\n\n", text)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"^([^\n]+)\n[=~^-]{3,}$", r"\n\n\1\n\n", text, flags=re.MULTILINE)  # headings
     text = re.sub(r"^ *>>>(.*\n)+?(?=\n|$)", "\n", text, flags=re.MULTILINE)  # examples
     text = re.sub(r"^ *\.\. glossary::\n", "\n", text, flags=re.MULTILINE)
     text = LITERAL.sub(lambda block: "\n\n", text) if page.suffix != ".md" else text
+    text = re.sub(r" \| |[|-]{3,}|(?<=\S) {2,}(?=\S)|={3,} +={3,}", "\n\n", text)  # cells
     text = re.sub(r"^ *:[a-z-]+:.*$|^ *\.\. .*$", "\n", text, flags=re.MULTILINE)
     text = re.sub(r":\w+:`[^`]*`|``.*?``|`[^`]*`", "CODE", text, flags=re.DOTALL)
     return re.sub(r"^ *(\* - |- |\* |\d\. )", "\n\n", text, flags=re.MULTILINE)
