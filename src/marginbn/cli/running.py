@@ -24,7 +24,6 @@ from marginbn.cli.hints import in_options
 from marginbn.exceptions import MarginBNError
 from marginbn.interrupts import REQUESTS, listening, undisguised
 from marginbn.network.wording import number, percent, visible
-from marginbn.solvers.interpreted import COMPILER
 
 if TYPE_CHECKING:
     from marginbn.solvers.result import TracePoint
@@ -178,7 +177,8 @@ class ProgressLine:
 
     def text(self, elapsed: float, *, hint: bool = False) -> str:
         """The line, at most 79 characters for scores of usual size."""
-        compiling = COMPILER.text
+        loaded = sys.modules.get("marginbn.solvers.interpreted")  # else nothing is compiled
+        compiling = None if loaded is None else loaded.COMPILER.text
         if compiling is not None:
             return f"{elapsed:6.1f} s  {compiling}"
         if self._point is None:
