@@ -23,16 +23,14 @@ from marginbn.cli import app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+THEORY = ("index", "class_model", "formulation", "margins", "scores", "search")
 PAGES = [
     ROOT / "README.md",
     DOCS / "index.rst",
     DOCS / "getting_started.rst",
     DOCS / "glossary.rst",
     *sorted((DOCS / "guide").glob("*.rst")),
-    *(
-        DOCS / "theory" / f"{name}.rst"
-        for name in ("index", "class_model", "formulation", "margins", "scores")
-    ),
+    *(DOCS / "theory" / f"{name}.rst" for name in THEORY),
     *(DOCS / "howto" / f"{name}.rst" for name in ("index", "add_score", "add_solver")),
     DOCS / "architecture.rst",
     DOCS / "reproduction.rst",
