@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 THEORY = ("index", "class_model", "formulation", "margins", "scores", "search")
 PAGES = [
-    ROOT / "README.md",
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
     DOCS / "index.rst",
     DOCS / "getting_started.rst",
     DOCS / "glossary.rst",
