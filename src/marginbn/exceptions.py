@@ -116,7 +116,7 @@ class OptimalityWarning(UserWarning):
 
 
 class DataWarning(UserWarning):
-    """Rows or columns were set aside; the message says which and why.
+    """Rows or columns were set aside; the message names them and the reason.
 
     Examples
     --------

@@ -2,7 +2,8 @@
 
 Covered: the README, the first page, getting started, the glossary, the guide, the stories of the
 gallery, and the help of every command and option, the latter in at most 20 words. Of theory, how-to
-and the rest only what ``PAGES`` names. Not covered: generated pages, docstrings, messages.
+and the rest only what ``PAGES`` names. In docstrings of public names only the words count. Not
+covered: generated pages, other docstrings, messages.
 
 Code, formulas and literal names are not prose and are left out. These words of the vocabulary have
 an ordinary meaning too ("time limit", "JSON object", "drop a column"), which a test cannot separate
@@ -12,6 +13,7 @@ from the private one, so they are not listed: drop, limit, object, places, store
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import marginbn
 from marginbn.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -130,6 +133,28 @@ def test_help_is_in_plain_english() -> None:
     plain = {name: re.sub(r"\[default.*?\]", "", texts[name]) for name in options}
     lengths = {name: len(re.findall(r"\S*\w\S*", text)) for name, text in plain.items()}
     assert [name for name in lengths if lengths[name] > MOST_WORDS_OF_AN_OPTION] == []
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Prose of the public names and of the methods of public classes."""
+    for name in marginbn.__all__:
+        thing = getattr(marginbn, name)
+        members = vars(thing) if inspect.isclass(thing) else {}
+        methods = [member for key, member in members.items() if not key.startswith("_")]
+        for part in (thing, *methods):
+            if callable(part) or isinstance(part, property):
+                text = re.sub(
+                    r"^ *>>>(.*\n)+?(?=\n|$)", "\n", f"{inspect.getdoc(part)}\n", flags=re.M
+                )
+                yield name, re.sub(r":\w+:`[^`]*`|``.*?``|`[^`]*`", "CODE", text, flags=re.DOTALL)
+
+
+def test_docstrings_have_no_private_words() -> None:
+    """Sentences may be longer there."""
+    texts = list(docstrings())
+    assert len(texts) > 100
+    found = [(name, fault) for name, text in texts for fault in faults(text)]
+    assert [pair for pair in found if not re.match(r"\d+ words", pair[1])] == []
 
 
 def test_faults_are_found() -> None:

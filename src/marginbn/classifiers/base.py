@@ -187,7 +187,7 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
         Score of the structure, proven upper bound on the score of any allowed structure, and
         the relative gap between the two; None where nothing was searched.
     status_ : str
-        How the search ended; ``"optimal"`` means proven, ``"fixed"`` that there was only one
+        How the search ended; ``"optimal"`` means proved, ``"fixed"`` that there was only one
         structure.
     trace_ : tuple of TracePoint
         (seconds, objective, bound) over time.
@@ -512,7 +512,7 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
         ----------
         evidence
             Known values by column: a value of the table, or a state of ``network_`` such as
-            ``"<= 20"``; None stands for a value that is missing, where training had such rows.
+            ``"<= 20"``; None means a value that is missing, where training had such rows.
             Columns that are not named are unknown.
 
         Examples

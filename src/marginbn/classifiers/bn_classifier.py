@@ -47,11 +47,11 @@ class BNClassifier(MaxMarginBNClassifier):
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
     random_state : int, RandomState or None, default=None
-        Seed of folds, samples and heuristics; None stands for 0.
+        Seed of folds, samples and heuristics; None means 0.
     n_jobs : int or None, default=None
-        Workers of the search; None stands for 1.
+        Workers of the search; None means 1.
     time_limit : float or None, default=None
-        Emergency brake, in seconds for the whole fit. If it strikes, a warning says what it cost.
+        Emergency brake, in seconds for the whole fit. If it ends the fit, a warning is given.
     certificate : str, path or None, default=None
         File for a proof of the structure that ``marginbn verify`` can check.
     verbose : int, default=0

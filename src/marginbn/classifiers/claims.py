@@ -54,12 +54,12 @@ def verify_model(
     progress: Progress | None = None,
     expect: Statement | None = None,
 ) -> Verdict:
-    """Check that a certificate proves what a classifier or learner says about its structure.
+    """Check that a certificate proves what a classifier or learner claims of its structure.
 
     The certificate must be of the classifier's data, score, candidates and structure, its proof
     must hold, and coding, class labels and counted tables must be those of its rows. If so,
-    ``classifier.evidence_`` says so, and the classifier is *verified* instead of *claimed* optimal
-    wherever it is described. ``expect`` is asked for besides.
+    ``classifier.evidence_`` records it, and the classifier is *verified* instead of *claimed*
+    optimal wherever it is described. ``expect`` is asked for as well.
 
     Examples
     --------

@@ -50,8 +50,8 @@ def export_model(
     Answers equal ``predict_proba``, and decisions ``predict``. Missing values and
     unseen categories are answered where the answer is a table entry, too: of features without
     children in networks of counted tables, and of columns that were fitted with a state for missing
-    values. Elsewhere there is no answer: SQL gives NULL, ONNX gives NaN, and the file says so at
-    its top; ``predict_proba`` and ``marginbn predict`` answer such rows.
+    values. Elsewhere there is no answer: SQL gives NULL, ONNX gives NaN, and a comment at the
+    top of the file notes it; ``predict_proba`` and ``marginbn predict`` answer such rows.
 
     Parameters
     ----------

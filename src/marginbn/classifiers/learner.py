@@ -87,11 +87,11 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
     objective_ : float
         Score of the structure.
     bound_ : float
-        Proven upper bound on the score of any allowed structure.
+        Proved upper bound on the score of any allowed structure.
     gap_ : float
         Relative gap between the two.
     status_ : str
-        How the search ended; ``"optimal"`` means proven.
+        How the search ended; ``"optimal"`` means proved.
     result_ : SolveResult
         The result as the solver returned it.
     trace_ : tuple of TracePoint
@@ -110,7 +110,7 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
     n_dropped_ : int
         Rows left out because of missing values.
     evidence_ : Evidence
-        Why the result is to be believed: a search, a file, or a certificate.
+        Why the result can be trusted: a search, a file, or a certificate.
 
     Examples
     --------

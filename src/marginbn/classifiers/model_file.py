@@ -214,8 +214,8 @@ def save_model(
 ) -> None:
     """Write a fitted classifier or :class:`BayesianNetworkLearner`.
 
-    An existing file is replaced only when all is written. The file tells when and with which
-    versions it was made and, for a classifier, has a fingerprint of the data; measures on rows
+    An existing file is replaced only when all is written. The file records when and with
+    which versions it was made and, for a classifier, a fingerprint of the data; measures on rows
     ``held_out`` may be added (``provenance_`` after loading). The environment variable
     SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
 

@@ -335,7 +335,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
 
     The structure maximises sum_m w_m min(gamma, log margin of sample m) over all networks in
     which every feature has no parents or the class among its parents, the class may have
-    features as parents, and nobody has more than ``max_parents`` parents. Parameters are
+    features as parents, and no variable has more than ``max_parents``. Parameters are
     smoothed maximum likelihood, so the network stays a generative one.
 
     Parameters
@@ -357,15 +357,15 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     time_limit : float or None, default=10.0
         Seconds for the whole fit: on most tables the structure hardly changes after the first ones,
         and a proof that takes longer should be asked for. Reading and counting are never cut short,
-        binning goes on with fewer rows when it has taken half of the time, with a
+        binning continues with fewer rows when it has taken half of the time, with a
         :class:`DataWarning`; the search gets what they leave, and where they leave nothing a tenth
         of the limit or half a second. Compiling, once per machine, does not count. When it ends
-        early the best structure is used, ``gap_`` tells how far it can be from the optimum, and an
+        early the best structure is used, ``gap_`` bounds its distance to the optimum, and an
         :class:`OptimalityWarning` is given.
     random_state : int, RandomState or None, default=None
-        Seed of the search heuristics; None stands for 0.
+        Seed of the search heuristics; None means 0.
     n_jobs : int or None, default=None
-        Workers of the search, where the solver can use them; None stands for 1.
+        Workers of the search, where the solver can use them; None means 1.
     required_arcs, forbidden_arcs : list of (parent, child), optional
         Arcs every (no) structure must have, by name; the class has the name of ``y`` or "class".
     missing, column_kinds, class_weight

@@ -1,6 +1,6 @@
 """Options that several commands share, and the unfitted classifier they ask for.
 
-None stands for "not given": the classifier's own default applies. A panel is a heading of --help.
+None means "not given": the classifier's own default applies. A panel is a heading of --help.
 """
 
 from __future__ import annotations

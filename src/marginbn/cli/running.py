@@ -43,7 +43,7 @@ def _plain(value: Any) -> Any:
 def print_verdict(text: str, *, proved: bool | None) -> None:
     """Text whose first line stands out on a terminal: green if proved, yellow if not.
 
-    None stands for what claims no optimum: it gets no colour.
+    None means what claims no optimum: it gets no colour.
     """
     first, _, rest = harmless(text).partition("\n")
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):

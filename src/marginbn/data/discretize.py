@@ -271,9 +271,9 @@ def name_bins(cuts: ArrayLike) -> tuple[str, ...]:
 class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Supervised discretisation by entropy with the MDL stopping rule of Fayyad and Irani.
 
-    Each numeric column is cut where the classes are told apart best, and cut again inside the
-    parts, until a further cut would cost more bits to describe than it saves. A column that tells
-    nothing about the class ends up as a single bin. There is nothing to tune.
+    Each numeric column is cut where the classes are separated best, and cut again inside the
+    parts, until a further cut would cost more bits to describe than it saves. A column without
+    information about the class becomes a single bin. There is nothing to tune.
 
     Missing values (NaN) are allowed: they are ignored while the cuts of their column
     are learned, and they stay missing in the output. Infinite values are refused.

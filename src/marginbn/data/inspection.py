@@ -226,7 +226,7 @@ def inspect_data(
         Features and class labels, as for ``fit``; rows without a class are counted and left out.
         Without `y` no column is a class, as for :class:`marginbn.BayesianNetworkLearner`.
     column_kinds
-        As of the classifiers and of the learner: the report says what they would do.
+        As of the classifiers and of the learner: the report shows what they would do.
     missing
         Likewise; None is their default, "auto" with a class and "drop" without.
     n_bins

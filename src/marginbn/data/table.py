@@ -293,7 +293,7 @@ def read_table(
     delimiter
         What separates the fields of a .csv, .tsv or .txt file; the default is a tab for .tsv,
         and otherwise the first of comma (tab for .txt), semicolon, tab, bar in the header. A
-        space stands for any number of spaces.
+        space means any number of spaces.
     encoding
         Of the text, such as ``"latin-1"`` or ``"cp1252"``.
 

@@ -197,7 +197,7 @@ def _add_pgmpy_table(assembly: Assembly, cpd: Any, index: dict[Hashable, int]) -
 def to_pyagrum(network: BayesianNetwork) -> Any:
     """The network as a pyAgrum ``BayesNet`` of labelled variables.
 
-    Text ends at a NUL character there, so a name with one is escaped as in files. There is an
+    Text ends at a NUL character there, so it is escaped in names, as in files. There is an
     example in :func:`from_pyagrum`.
     """
     gum = _import("pyagrum")

@@ -63,7 +63,7 @@ class BayesianNetwork:
 
     Examples
     --------
-    The examples of the methods go on with this network.
+    The examples of the methods use this network.
 
     >>> import numpy as np
     >>> rain, grass = Variable("rain", ("no", "yes")), Variable("grass", ("dry", "wet"))
@@ -455,7 +455,7 @@ class BayesianNetwork:
         b: str | int | Sequence[str | int],
         given: str | int | Sequence[str | int] = (),
     ) -> bool:
-        """Whether the graph says that variables are independent given others.
+        """Whether the graph implies that variables are independent given others.
 
         Examples
         --------
@@ -511,7 +511,7 @@ class BayesianNetwork:
     def do(self, interventions: Evidence) -> BayesianNetwork:
         """The network after variables are *set* to states, whatever their parents are.
 
-        Arcs into them are cut and their tables say the state for sure (Pearl's do-operator). Ask
+        Arcs into them are cut and their tables are certain (Pearl's do-operator). Ask
         the result as any network. Effects are causal only as far as the arcs are.
 
         Examples
@@ -555,7 +555,7 @@ class BayesianNetwork:
     def encode_evidence(self, evidence: Evidence | None) -> dict[int, int]:
         """Evidence {variable name: value} as {variable index: state index}.
 
-        A value is the label of a state or what stands in the table: a number falls into its bin,
+        A value is the label of a state or a value of the table: a number falls into its bin,
         3 is the state "3", True the state "True", None the state for missing values. A date is that
         of a column which became year, month and weekday.
 

@@ -230,8 +230,8 @@ def enumerate_candidates(
     required, forbidden
         Arcs (parent, child) that every (no) structure must contain.
     constant
-        Variables with one state: they keep the empty set and serve as nobody's parent, unless a
-        required arc says otherwise.
+        Variables with one state: they keep the empty set and are parents of no variable, unless
+        an arc is required.
     names
         Of the variables, for error messages; by default their indices are named.
 

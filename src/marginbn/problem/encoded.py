@@ -55,7 +55,7 @@ class EncodedData:
     ----------
     codes
         int32 (n_samples, n_variables), ``0 <= codes[:, i] < arity of i``; no missing values.
-        Unsigned ones of 8 or 16 bits stay as they are: a long table takes a quarter of the room.
+        Unsigned ones of 8 or 16 bits stay as they are: a long table takes a quarter of the memory.
     weights
         float64 (n_samples,), positive.
     variables

@@ -314,7 +314,7 @@ def estimate_size(
     class_restricted: bool = True,
     class_arcs: ClassArcs = "free",
 ) -> ProblemSize:
-    """Size of the problem by formula; ``margin=None`` stands for a decomposable score.
+    """Size of the problem by formula; ``margin=None`` means a decomposable score.
 
     There is an example in :class:`StructureProblem`.
     """

@@ -182,7 +182,7 @@ class Structure:
     def cpdag(self) -> EquivalenceClass[int]:
         """The equivalence class: which arcs data alone, without interventions, could direct.
 
-        Directed are the arcs of v-structures (two parents of a child that are not neighbours
+        Directed are the arcs of v-structures (two parents of a child that are not adjacent
         themselves) and those that follow by Meek's rules: no new v-structure and no cycle may
         arise.
 

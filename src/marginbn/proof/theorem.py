@@ -34,7 +34,7 @@ _ASKED = ("objective", "gap", "coding", "left_out", "rows_left_out")
 
 @dataclass(frozen=True)
 class Statement:
-    """What is proved. None stands for "not said": nothing is asked for, or nothing is there.
+    """What is proved. None means: nothing is asked for, or nothing is there.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class Statement:
         return replace(said, gamma=math.log(p / (1.0 - p)))
 
     def write(self) -> dict[str, Any]:
-        """What is said, as JSON values that :meth:`read` understands."""
+        """What is stated, as JSON values that :meth:`read` understands."""
         pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
         return {name: value for name, value in pairs if value is not None}
 
@@ -178,7 +178,7 @@ class Statement:
         return [name for name in names if getattr(said, name) is None]
 
     def unmet_by(self, objective: float, bound: float, gap: float) -> list[str]:
-        """Where the proven numbers are not those that are wanted here."""
+        """Where the proved numbers are not those that are wanted here."""
         told = []
         if self.objective is not None and not objective <= self.objective <= bound:
             told.append(
@@ -190,7 +190,7 @@ class Statement:
         return told
 
     def record(self) -> dict[str, Any]:
-        """For programs: everything that is said, with arcs and parents by name."""
+        """For programs: everything that is stated, with arcs and parents by name."""
         record = {f.name: getattr(self, f.name) for f in fields(self)}
         for name in _ASKED:
             del record[name]

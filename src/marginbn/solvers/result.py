@@ -179,7 +179,7 @@ class SolveResult:
     structure, selection
         Best structure found, also as the flat candidate index of each variable.
     objective, bound
-        Its value and a proven upper bound on every structure's value, in nats.
+        Its value and a proved upper bound on every structure's value, in nats.
     status
         How the solve ended.
     trace
@@ -225,7 +225,7 @@ class SolveResult:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether optimality is proven."""
+        """Whether optimality is proved."""
         return self.status is Status.OPTIMAL
 
     @property

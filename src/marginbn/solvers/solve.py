@@ -142,7 +142,7 @@ class Search:
     gap_tolerance
         Relative gap at which the search stops; 1e-6 is a proof of optimality.
     memory_limit
-        Bytes that the search may take, or text like "2 GB"; None stands for most of what the
+        Bytes that the search may take, or text like "2 GB"; None means most of what the
         machine has left. A full store of open nodes is searched depth first.
     checkpoint
         File in which the search is kept, now and then and at its end; fitting the same data again
@@ -229,7 +229,7 @@ def solve_structure(
     work_limit: float | None = None,
     dask: Any = None,
 ) -> SolveResult:
-    """Find the best structure of a problem, with a proven bound.
+    """Find the best structure of a problem, with a proved bound.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def solve_structure(
     solver
         ``"auto"`` or a name from :func:`available_solvers`.
     time_limit, node_limit, gap_tolerance
-        Limits; reaching one is a normal ending and shows in the status.
+        Limits; a limit is a normal ending and shows in the status.
     start
         A structure to start from, made of the problem's candidates.
     callback
@@ -249,16 +249,16 @@ def solve_structure(
         Workers on one search tree, where the solver can use them (``branch_bound`` can); None
         means 1, -1 all cores.
     memory_limit
-        Bytes that the solve may take, or text like ``"2 GB"``; None stands for most of what the
+        Bytes that the solve may take, or text like ``"2 GB"``; None means most of what the
         machine has left. When open nodes fill it the search goes depth first.
     checkpoint
         A file in which incumbent, bound and search tree are kept, written now and then and at the
-        end. If it exists the solve goes on from there: the same call again after a crash, Ctrl-C
+        end. If it exists the solve resumes from there: the same call again after a crash, Ctrl-C
         or a time limit loses nothing. Every call has the limits for itself. The tree is kept by
         ``branch_bound`` and ``branch_cut``, with any number of workers; other solvers keep
         incumbent and bound. A checkpoint of another problem is refused.
     certificate
-        A file for a proof that anybody can check (:func:`marginbn.verify_certificate`). The solver
+        A file for a proof that others can check (:func:`marginbn.verify_certificate`). The solver
         then searches for at most 40 % of the time limit; the rest is for a search that keeps its
         proof. Whatever ends it, the certificate proves the gap that is left.
     rows

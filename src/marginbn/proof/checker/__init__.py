@@ -41,7 +41,7 @@ def verify_certificate(
     Returns
     -------
     Verdict
-        True if everything holds; its ``reason`` says what is wrong and where if not.
+        True if everything holds; its ``reason`` names what is wrong and where if not.
 
     Raises
     ------
