@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO, cast, get_type_hints
 
 import typer
@@ -26,6 +25,7 @@ from marginbn.interrupts import REQUESTS, listening, undisguised
 from marginbn.network.wording import number, percent, visible
 
 if TYPE_CHECKING:
+    from marginbn.solvers.interpreted import Compiler
     from marginbn.solvers.result import TracePoint
 
 
@@ -134,6 +134,7 @@ class ProgressLine:
         self._on_terminal = sys.stderr.isatty()
         self._point: TracePoint | None = None
         self._phase = "preparing"
+        self._compiler: Compiler | None = None
         self._start = time.perf_counter()
         self._next_line = 1.0
         self._stop = threading.Event()
@@ -148,17 +149,15 @@ class ProgressLine:
         self._point, self._phase = None, phase
 
     def __enter__(self) -> ProgressLine:
+        from marginbn.solvers.interpreted import COMPILER  # loads what --help need not wait for
+
+        self._compiler = COMPILER
         self._start = time.perf_counter()
         if self._enabled:
             self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         if self._enabled:
             self._thread.join()
@@ -177,8 +176,7 @@ class ProgressLine:
 
     def text(self, elapsed: float, *, hint: bool = False) -> str:
         """The line, at most 79 characters for scores of usual size."""
-        loaded = sys.modules.get("marginbn.solvers.interpreted")  # else nothing is compiled
-        compiling = None if loaded is None else loaded.COMPILER.text
+        compiling = None if self._compiler is None else self._compiler.text
         if compiling is not None:
             return f"{elapsed:6.1f} s  {compiling}"
         if self._point is None:
