@@ -1,13 +1,45 @@
-"""Doctests: examples of methods go on with the example of their class; figures are closed."""
+"""Settings of all tests and doctests."""
 
 from __future__ import annotations
 
 import doctest
+import os
+import signal
 import sys
 
 import pytest
+from hypothesis import settings
 
-collect_ignore = ["conftest.py"]  # docs/ and tests/ have a file of this name too
+from clock import Clock
+
+# scikit-learn skips its array-API check unless SciPy was told to support it before its import.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+# A suite started in the background by a shell script inherits that Ctrl-C is ignored (POSIX), one
+# started by nohup that SIGHUP is, and so would the processes it starts: a real signal of a test
+# would have no effect, and the test would wait for ever.
+for _name, _handler in (
+    ("SIGINT", signal.default_int_handler),
+    ("SIGTERM", signal.SIG_DFL),
+    ("SIGHUP", signal.SIG_DFL),
+):
+    if hasattr(signal, _name) and signal.getsignal(getattr(signal, _name)) is signal.SIG_IGN:
+        signal.signal(getattr(signal, _name), _handler)
+
+# The default run uses the same examples everywhere; `--hypothesis-profile=new` draws others.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("new", print_blob=True)
+settings.load_profile("same")
+
+collect_ignore = ["conftest.py"]  # docs/ has a file of this name too
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """In place of the clock by which time limits are measured."""
+    stopped = Clock()
+    monkeypatch.setattr("marginbn.solvers.run.time.perf_counter", stopped)
+    return stopped
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -21,6 +53,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Examples draw figures as users do, who close none of them."""
+    """Close the figures that the examples of docstrings leave open."""
     if isinstance(item, pytest.DoctestItem) and "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")

@@ -13,6 +13,7 @@ python -m benchmarks run long-tables
 python -m benchmarks run cluster --data FOLDER
 python -m benchmarks run default --data FOLDER
 python -m benchmarks run recovery
+python -m benchmarks run levers --data FOLDER --scores FOLDER
 python -m benchmarks growth benchmarks/results/growth.jsonl growth.png
 """
 
@@ -31,6 +32,7 @@ from benchmarks import (
     default_model,
     general,
     growth,
+    levers,
     limits,
     long_tables,
     marginals,
@@ -47,6 +49,7 @@ TIMINGS: dict[str, Any] = {
     "cold-start": cold_start.keys,
     "default": default_model.keys,
     "general": lambda: [measurement.key for measurement in general.measurements()],
+    "levers": levers.keys,
     "marginals": marginals.keys,
     "time-limits": lambda: [shape.key for shape in limits.time_limits()],
     "memory-limits": lambda: [shape.key for shape in limits.memory_limits()],
@@ -72,6 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run a suite; finished records are skipped")
     run.add_argument("suite", choices=[*SUITES, *TIMINGS, "growth"])
     run.add_argument("--data", type=Path, help="folder with the data sets")
+    run.add_argument("--scores", type=Path, help="for levers: folder with scores/NAME.jkl")
     run.add_argument("--records", type=Path, help="default: benchmarks/results/SUITE.jsonl")
     run.add_argument("--only", help="only instances whose name contains this")
     run.set_defaults(command=_run, parser=run)
@@ -87,6 +91,7 @@ def make_parser() -> argparse.ArgumentParser:
     timing.add_argument("suite", choices=TIMINGS)
     timing.add_argument("key")
     timing.add_argument("--data", type=Path)
+    timing.add_argument("--scores", type=Path)
     timing.set_defaults(command=_timing)
     table = commands.add_parser("table", help="print records and ratios")
     table.add_argument("records", type=Path)
@@ -115,11 +120,17 @@ def _run(options: argparse.Namespace) -> None:
     if options.suite in TIMINGS:
         keys = [key for key in TIMINGS[options.suite]() if wanted in key]
         data = _instances(options, keys) if options.suite == "general" else []
+        if options.suite == "levers":
+            if options.data is None or options.scores is None:
+                options.parser.error("levers needs --data FOLDER and --scores FOLDER")
+            data = ["--data", str(options.data), "--scores", str(options.scores)]
         if options.suite in ("cluster", "default") and options.data is not None:
             data = ["--data", str(options.data)]
         run_commands({key: ["timing", options.suite, key, *data] for key in keys}, records)
         if options.suite == "recovery":
             recovery.write_page(records)
+        if options.suite == "levers":
+            print(levers.table(read_records(records)))
         return
     runs = [r for r in SUITES[options.suite]() if wanted in r.key]
     run_suite(runs, options.data, records)
@@ -149,6 +160,9 @@ def _timing(options: argparse.Namespace) -> None:
         return
     if options.suite == "default":
         print(json.dumps(default_model.measure(options.key, options.data)))
+        return
+    if options.suite == "levers":
+        print(json.dumps(levers.measure(options.key, options.data, options.scores)))
         return
     if options.suite == "marginals":
         print(json.dumps(marginals.measure(options.key)))

@@ -73,7 +73,10 @@ def _rate(problem: Any, n_workers: int) -> dict[str, Any]:
             return search(coordinator)
 
         cluster.Coordinator.search = timed  # type: ignore[method-assign]
-        result = solve_structure(problem, dask=client, time_limit=RATE_SECONDS)
+        try:
+            result = solve_structure(problem, dask=client, time_limit=RATE_SECONDS)
+        finally:
+            cluster.Coordinator.search = search  # type: ignore[method-assign]
         wall = time.perf_counter() - begun["wall"]
         used, own = _used(client) - begun["workers"], time.process_time() - begun["own"]
     nodes = result.nodes - begun["nodes"]

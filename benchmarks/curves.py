@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from marginbn import paper_gap
+from experiments.significance import paper_gap
+
 from marginbn.files import replacing
 
 

@@ -4,7 +4,8 @@ python -m benchmarks run long-tables
 
 One process per classifier. The file is written once, piece by piece, into the folder for temporary
 files, by a process of its own, and stays for the next measurement. Half of the columns are numbers,
-half are categories.
+half are categories. Units such as ``codes.csv-1000000x30`` read a shorter table to codes: from
+frames in memory, from files, and from a folder of a thousand files.
 """
 
 from __future__ import annotations
@@ -23,19 +24,76 @@ import numpy as np
 ROWS, FEATURES, PIECE = 10_000_000, 20, 500_000
 SEARCH = 120.0
 CLASSIFIERS = ("NB", "TAN", "SM")
+CODED_ROWS, CODED_FEATURES, FILES = 1_000_000, 30, 1000
+SOURCES = ("arrow", "pandas", "polars", "parquet", "csv", "folder")
 
 
 def keys() -> list[str]:
     """All measurements."""
-    return [f"{name}-{ROWS}x{FEATURES}" for name in CLASSIFIERS]
+    coded = [f"codes.{source}-{CODED_ROWS}x{CODED_FEATURES}" for source in SOURCES]
+    return [f"{name}-{ROWS}x{FEATURES}" for name in CLASSIFIERS] + coded
 
 
-def table() -> Path:
+def table(rows: int = ROWS, features: int = FEATURES) -> Path:
     """The file, which is made if it is not there."""
-    path = Path(tempfile.gettempdir()) / f"marginbn-long-{ROWS}x{FEATURES}.parquet"
+    path = Path(tempfile.gettempdir()) / f"marginbn-long-{rows}x{features}.parquet"
     if not path.exists():
-        subprocess.run([sys.executable, "-m", "benchmarks.long_tables", str(path)], check=True)
+        command = [sys.executable, "-m", "benchmarks.long_tables", str(path)]
+        subprocess.run([*command, str(rows), str(features)], check=True)
     return path
+
+
+def source_of(name: str, path: Path) -> Any:
+    """The rows of a Parquet file in another form; files are made if they are not there."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if name == "parquet":
+        return path
+    rows = pyarrow.parquet.read_table(path)
+    if name == "pandas":
+        return rows.to_pandas()
+    if name == "polars":
+        import polars
+
+        return polars.from_arrow(rows)
+    if name == "csv":
+        path = path.with_suffix(".csv")
+        if not path.exists():
+            pyarrow.csv.write_csv(rows, path)
+        return path
+    if name == "folder":
+        path = path.with_suffix("")
+        if not path.exists():
+            path.mkdir()
+            size = -(-rows.num_rows // FILES)
+            for k in range(FILES):
+                pyarrow.parquet.write_table(rows.slice(k * size, size), path / f"{k}.parquet")
+        return path
+    return rows
+
+
+def measure_codes(key: str) -> dict[str, Any]:
+    """Reading a table to codes; ``peak`` includes the table where it is in memory."""
+    from marginbn.data.preparation import TableSettings
+    from marginbn.data.source import source_of_memory
+    from marginbn.data.table import as_stream
+    from marginbn.data.training import TrainingRows, survey
+
+    name, shape = key.removeprefix("codes.").split("-")
+    X = source_of(name, table(*map(int, shape.split("x"))))
+    begin, processor = time.perf_counter(), time.process_time()
+    found = survey(as_stream(X) or source_of_memory(X), "class")
+    codes = TrainingRows.of(found, TableSettings()).encode().data.codes
+    assert codes.shape == (found.n_rows, 1 + len(found.names))
+    return {
+        "key": key,
+        "seconds": time.perf_counter() - begin,
+        "processor": time.process_time() - processor,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "gap": None,
+        "nodes": 0,
+    }
 
 
 def write_table(path: Path, rows: int = ROWS, features: int = FEATURES) -> None:
@@ -69,11 +127,13 @@ def write_table(path: Path, rows: int = ROWS, features: int = FEATURES) -> None:
 
 
 def measure(key: str) -> dict[str, Any]:
-    """One fit, in this process; ``peak`` is all that it ever held."""
+    """One fit or reading, in this process; ``peak`` is all that it ever held."""
     import marginbn
     from benchmarks.instances import Instance
 
     warnings.simplefilter("ignore")
+    if key.startswith("codes."):
+        return measure_codes(key)
     name, path = key.split("-")[0], table()
     classifier: Any = {"NB": marginbn.NaiveBayesClassifier, "TAN": marginbn.TANClassifier}.get(name)
     if classifier is None:
@@ -98,4 +158,4 @@ def measure(key: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    write_table(Path(sys.argv[1]))
+    write_table(Path(sys.argv[1]), *map(int, sys.argv[2:]))

@@ -56,9 +56,9 @@ def write_page(folder: Path = RESULTS, page: Path = PAGE) -> str:
         "=" * len(title),
         "",
         "This page is made from records by ``python -m benchmarks page``; the records are in "
-        "``benchmarks/results``, and every table names the command that makes them. Seconds mean "
-        "something only beside each other in one table: one machine, one run. Accuracy and log "
-        "loss are in :doc:`reproduction`.",
+        "``benchmarks/results``, and every table names the command that makes them. Compare "
+        "seconds only within one table: one machine, one run. Accuracy and log loss are in "
+        ":doc:`reproduction`.",
         "",
     ]
     for section in SECTIONS:
@@ -457,7 +457,9 @@ SECTIONS = [
         "long-runs.jsonl",
         f"{RUN} long-runs --data FOLDER",
         "What ten minutes on one core do not prove: half an hour on two cores, and for spambase "
-        "(all its rows) up to two hours. A run that is killed goes on from its checkpoint.",
+        "(all its rows) up to two hours. A killed run resumes from its checkpoint. The two "
+        "satimage searches resumed from the checkpoint of an earlier search, so their gaps are "
+        "those of more than half an hour.",
         hard_problems,
     ),
     Section(
@@ -504,7 +506,7 @@ SECTIONS = [
         "growth.jsonl",
         f"{RUN} growth",
         "Processor seconds (one thread) and peak memory of one fit by rows, features and classes, "
-        "beside other packages in the same run; searches (MDL, SM with two parents, SM1 with one) "
+        "next to other packages in the same run; searches (MDL, SM with two parents, SM1 with one) "
         "end after ten seconds. A line ends where a fit would take more than forty seconds or 16 "
         "GB of address space.\n\n.. image:: _static/growth.svg\n"
         "   :alt: processor seconds of fit over rows, features and classes",

@@ -15,10 +15,11 @@ from typing import Any
 from experiments.fitted import thin
 from experiments.origin import describe_origin
 from experiments.searches import counted
+from experiments.significance import paper_gap
 
 from benchmarks.instances import Instance
 from benchmarks.suites import Run
-from marginbn import paper_gap, solve_structure
+from marginbn import solve_structure
 from marginbn.files import write_text
 
 TRACE_POINTS = 200

@@ -17,10 +17,10 @@ from typing import Any
 
 os.environ.setdefault("MPLBACKEND", "agg")
 # the map is drawn from the list, and by the reader of imports, that the layer test uses
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tests")]
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tests" / "support")]
 
 import typer
-from rooms_map import draw_map, list_modules
+from layers_map import draw_map, list_modules
 
 import marginbn
 from marginbn.cli import app as command_line
@@ -149,10 +149,10 @@ def write_command_help(app: Any) -> None:
 
 
 def write_architecture(app: Any) -> None:
-    """The map of the rooms and the list of their modules, for the page about the architecture."""
+    """The map of the layers and the list of their modules, for the page about the architecture."""
     target = Path(app.srcdir) / "api" / "generated"
     target.mkdir(exist_ok=True)
-    (target / "rooms.svg").write_text(draw_map(), encoding="utf-8")
+    (target / "layers.svg").write_text(draw_map(), encoding="utf-8")
     (target / "modules.txt").write_text(list_modules(), encoding="utf-8")
 
 

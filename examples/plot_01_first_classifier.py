@@ -20,7 +20,6 @@ from pathlib import Path
 import pandas as pd
 
 from marginbn import BNClassifier, describe, export_model, make_report
-from marginbn.plotting import plot_network
 
 warnings.simplefilter("ignore")  # of what was left out, see `marginbn inspect`
 folder = Path("examples" if Path("examples").exists() else ".")
@@ -63,7 +62,7 @@ print(clf.explain(X[test].iloc[[0]])[0])
 # -----------
 # Arcs between columns show which of them act together.
 
-plot_network(clf.network_)
+clf.network_
 
 # %%
 # A report, and a query

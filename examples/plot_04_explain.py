@@ -14,7 +14,6 @@ import numpy as np
 
 from marginbn import MaxMarginBNClassifier
 from marginbn.datasets import load_dataset
-from marginbn.network.explain import mean_contributions
 
 wine = load_dataset("wine")
 X, y = wine.train.drop("class"), wine.train.column("class").values.astype(str)
@@ -45,12 +44,13 @@ print(f"sum of the terms {total:.12f}, log margin {explanation.log_margin:.12f}"
 # On the left the terms of that sample. On the right the whole test set: how much each variable
 # moves the decisions on average.
 
-importance = mean_contributions(clf, X_test, y_test)
+sizes = np.abs(explanations.values).mean(axis=0)
+largest = np.argsort(-sizes)[:10]
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 terms = explanation.contributions[:7]
 left.barh([c.condition for c in terms], [c.value for c in terms])
 left.set(title=f"true class {explanation.label}", xlabel="contribution to the log margin")
-right.barh(importance.variables[:10], importance.mean_absolute[:10])
+right.barh([clf.network_.names[i] for i in largest], sizes[largest])
 right.set(title="test set", xlabel="mean size of the contribution")
 for ax in (left, right):
     ax.invert_yaxis()

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from marginbn import MaxMarginBNClassifier, load_network, save_network, to_networkx
 from marginbn.datasets import load_dataset
-from marginbn.plotting import plot_network
 
 corral = load_dataset("corral")
 X, y = corral.train.drop("class"), corral.train.column("class").values.astype(str)
@@ -23,9 +22,9 @@ network = MaxMarginBNClassifier().fit(X, y).network_
 # %%
 # Files
 # -----
-# The suffix of the file selects the format: ``.bif``, ``.json``, and for pictures ``.dot``.
-# Probabilities are written with all their digits, so a network that went through a file gives the
-# same answers.
+# The suffix of the file selects the format: ``.bif``, ``.json``, and for pictures ``.svg`` and
+# ``.dot``. Probabilities are written with all their digits, so a network that went through a file
+# gives the same answers.
 
 evidence = {"A0": "1", "B1": "0"}
 before = network.posterior_array("class", evidence)
@@ -52,4 +51,4 @@ print(degrees)
 # A picture
 # ---------
 
-plot_network(network)
+network

@@ -9,6 +9,8 @@ python -m experiments figures
 python -m experiments page
 python -m experiments audit --data FOLDER
 python -m experiments compare RECORDS RECORDS
+python -m experiments unseen FOLDER [--quick]
+python -m experiments unseen-page
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from experiments import audit, learning_curves, missing_features
+from experiments import audit, learning_curves, missing_features, unseen
 from experiments import settings as presets
 from experiments.methods import DEFAULT, LABELS, METHODS, TABLE1_METHODS
 from experiments.protocol import HERE, TABLE1_SETS, Spec, wanted_specs
@@ -26,7 +28,7 @@ from experiments.records import Unit, differences, is_stopped, read_records
 from experiments.render import Grid, to_markdown
 from experiments.run import plan_table1, plan_units, run
 from experiments.settings import Settings
-from marginbn.exceptions import MarginBNError
+from marginbn.exceptions import InputError, MarginBNError
 from marginbn.files import write_text
 
 RESULTS = HERE / "results"
@@ -66,6 +68,7 @@ def make_parser() -> argparse.ArgumentParser:
     page = commands.add_parser("page", help="write docs/results.rst and its figures from records")
     _add_reading(page, _page)
     _add_audit(commands)
+    _add_unseen(commands)
     compare = commands.add_parser("compare", help="tell how two folders of records differ")
     compare.add_argument("first", type=Path)
     compare.add_argument("second", type=Path)
@@ -148,6 +151,25 @@ def _add_audit(commands: Any) -> None:
     parser.set_defaults(command=_audit)
 
 
+def _add_unseen(commands: Any) -> None:
+    parser = commands.add_parser("unseen", help="every method on a folder of raw tables")
+    parser.add_argument("folder", type=Path, help="NAME.csv and NAME.toml for every table")
+    parser.add_argument("--tables", nargs="+", metavar="NAME", help="only these tables")
+    parser.add_argument(
+        "--methods", nargs="+", choices=unseen.METHODS, default=tuple(unseen.METHODS),
+        metavar="METHOD", help=f"only these of {', '.join(unseen.METHODS)}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--folds", type=int, choices=range(1, unseen.N_FOLDS + 1), default=unseen.N_FOLDS,
+        help="only so many of the three folds",
+    )  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help="everything, small, in minutes")
+    parser.add_argument("--records", type=Path, help="folder of records (default: by kind of run)")
+    parser.set_defaults(command=_unseen)
+    page = commands.add_parser("unseen-page", help="write the page of this suite from its records")
+    _add_reading(page, _unseen_page)
+
+
 # --- running ---
 
 
@@ -189,6 +211,17 @@ def _missing(options: argparse.Namespace) -> int:
     specs = wanted_specs(options.sets)
     units = plan_units(specs, options.methods or options.default_methods, settings)
     return _start(units, specs, settings, options, "missing")
+
+
+def _unseen(options: argparse.Namespace) -> int:
+    tables = unseen.find_tables(options.folder)
+    unknown = [name for name in options.tables or () if name not in tables]
+    if unknown:
+        raise InputError(f"unknown tables {unknown}; there are {', '.join(tables)}")
+    wanted = {name: tables[name] for name in options.tables or tables}
+    settings = unseen.quick_settings() if options.quick else unseen.unseen_settings()
+    records = _records(options, "unseen")
+    return 1 if unseen.run_unseen(wanted, options.methods, records, settings, options.folds) else 0
 
 
 def _settings(options: argparse.Namespace, **wanted: Any) -> Settings:
@@ -274,6 +307,15 @@ def _page(options: argparse.Namespace) -> int:
     records = list(read_records(_records(options)))
     path = options.output or page.PAGE
     page.write(records, _curve_records(options), _beside(options, "missing"), path)
+    sys.stdout.write(f"{path}\n")
+    return 0
+
+
+def _unseen_page(options: argparse.Namespace) -> int:
+    from experiments import unseen_page
+
+    path = options.output or unseen_page.PAGE
+    unseen_page.write(list(read_records(_records(options, "unseen"))), path)
     sys.stdout.write(f"{path}\n")
     return 0
 

@@ -61,7 +61,7 @@ def _pyplot() -> Any:
         import matplotlib
     except ImportError as error:
         raise MissingDependencyError(
-            'figures need matplotlib: pip install "marginbn[experiments]"'
+            "figures need matplotlib: pip install --group experiments"
         ) from error
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "marginbn"  # the same records give the same file

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn import paper_gap
+from experiments.significance import paper_gap
 from marginbn.data.table import Table
 from marginbn.solvers import Status
 
@@ -51,6 +51,8 @@ class Fitted:
         How the structure search ended.
     notes
         Savings of time, where there were any.
+    model
+        The object that answers, for those who count its parameters; None where there is none.
     """
 
     classes: Labels
@@ -60,6 +62,7 @@ class Fitted:
     validation: list[dict[str, Any]] = field(default_factory=list)
     search: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    model: Any = None
 
     def predict(self, table: Table) -> tuple[Matrix, Labels]:
         """Posterior and label of every row."""

@@ -74,6 +74,7 @@ def support_vectors(encode: Encoder) -> Callable[[Task], Fitted]:
             lambda table: machine.predict(to_matrix(table)),
             {"sigma": sigma, "C": penalty, "validated": short(scores.max())},
             notes=notes,
+            model=machine,
         )
 
     return fit

@@ -53,8 +53,7 @@ class Method:
         remedy = "or name other methods with --methods"
         if self.needs and find_spec(self.needs) is None:
             raise MissingDependencyError(
-                f"the method {name} needs {self.needs}: "
-                f'pip install "marginbn[experiments]", {remedy}'
+                f"the method {name} needs {self.needs}: pip install --group experiments, {remedy}"
             )
         if isinstance(self.fit, Network):
             try:
@@ -74,9 +73,9 @@ class Method:
 METHODS: dict[str, Method] = {
     "nb": Method("NB", Network("NaiveBayesClassifier", PAPER), is_paper=True),
     "tan": Method("TAN", Network("TANClassifier", PAPER), is_paper=True),
-    "mdl": Method("MDL", networks.mdl, is_paper=True),
-    "sm": Method("SM", networks.max_margin("multiclass"), "search", is_paper=True),
-    "sbm": Method("SBM", networks.max_margin("binary"), "search", is_paper=True),
+    "mdl": Method("MDL", networks.mdl(**PAPER), is_paper=True),
+    "sm": Method("SM", networks.max_margin("multiclass", **PAPER), "search", is_paper=True),
+    "sbm": Method("SBM", networks.max_margin("binary", **PAPER), "search", is_paper=True),
     "svm": Method("SVM (paper)", machines.support_vectors(machines.state_numbers), is_paper=True),
     "svm-raw": Method("SVM (raw)", machines.support_vectors(machines.raw_inputs), "slow"),
     "svm-indicators": Method(

@@ -15,7 +15,13 @@ import numpy as np
 import marginbn
 from experiments.fitted import Fitted, best_setting, describe_search, require_finished, short
 from experiments.protocol import Task
-from marginbn import GenerativeBNClassifier, MaxMarginBNClassifierCV, Search
+from marginbn import (
+    GenerativeBNClassifier,
+    MaxMarginBNClassifier,
+    MaxMarginBNClassifierCV,
+    Search,
+)
+from marginbn.problem.margins import MarginKind
 
 PAPER: dict[str, Any] = {"missing": "drop"}
 """The paper's data preparation leaves out rows with missing values."""
@@ -61,22 +67,26 @@ def as_fitted(
         chosen=chosen or {},
         validation=validation or [],
         search=search,
+        model=classifier,
     )
 
 
-def mdl(task: Task) -> Fitted:
+def mdl(**preparation: Any) -> Callable[[Task], Fitted]:
     """The paper's generative rival: same candidates as the soft margin, MDL score."""
 
-    def make(limit: float, max_parents: int) -> GenerativeBNClassifier:
-        return GenerativeBNClassifier(
-            score="mdl",
-            max_parents=max_parents,
-            column_kinds=dict(task.train.kinds),
-            time_limit=limit,
-            **PAPER,
-        )
+    def run(task: Task) -> Fitted:
+        def make(limit: float, max_parents: int) -> GenerativeBNClassifier:
+            return GenerativeBNClassifier(
+                score="mdl",
+                max_parents=max_parents,
+                column_kinds=dict(task.train.kinds),
+                time_limit=limit,
+                **preparation,
+            )
 
-    return _validated_network(make, PARENTS, task)
+        return _validated_network(make, PARENTS, task)
+
+    return run
 
 
 def bdeu(task: Task) -> Fitted:
@@ -121,8 +131,13 @@ def _validated_network(
     return as_fitted(final, chosen={"max_parents": best}, validation=entries)
 
 
-def max_margin(margin: str) -> Callable[[Task], Fitted]:
-    """gamma and parents validated; each search starts from the answer of the larger gamma."""
+def max_margin(
+    margin: MarginKind, *, is_trained: bool = False, **preparation: Any
+) -> Callable[[Task], Fitted]:
+    """gamma and parents validated; each search starts from the answer of the larger gamma.
+
+    With ``is_trained`` the tables are trained on the structure that is learned with that choice.
+    """
 
     def run(task: Task) -> Fitted:
         settings = task.settings
@@ -135,9 +150,20 @@ def max_margin(margin: str) -> Callable[[Task], Fitted]:
             time_limit=None,
             random_state=task.seed,
             column_kinds=dict(task.train.kinds),
-            **PAPER,
+            **preparation,
         ).fit(task.train, task.labels)
         chosen = {"gamma": classifier.gamma_, "max_parents": classifier.max_parents_}
+        if is_trained:
+            trained = MaxMarginBNClassifier(
+                margin=margin,
+                **chosen,
+                parameters="trained",
+                random_state=task.seed,
+                time_limit=settings.final_limit,
+                column_kinds=dict(task.train.kinds),
+                **preparation,
+            )
+            return as_fitted(trained.fit(task.train, task.labels), chosen=chosen)
         return as_fitted(classifier, chosen=chosen, validation=_margin_validation(classifier))
 
     return run

@@ -23,7 +23,7 @@ import marginbn
 PACKAGES = (
     "marginbn", "scikit-learn", "numpy", "scipy", "numba", "lightgbm", "catboost", "interpret-core",
 )  # fmt: skip
-ENGINE_ROOMS = ("data", "problem", "scoring", "solvers")
+ENGINE_LAYERS = ("data", "problem", "scoring", "solvers")
 """The sources that decide which structure a search finds, and when."""
 CODE = ("src", "experiments")
 """What a commit must hold for it to say how a record was made."""
@@ -64,14 +64,14 @@ def commit() -> str | None:
 @lru_cache(maxsize=1)
 def engine_version() -> str:
     """Fingerprint of the engine's sources."""
-    return fingerprint(Path(marginbn.__file__).parent, ENGINE_ROOMS)
+    return fingerprint(Path(marginbn.__file__).parent, ENGINE_LAYERS)
 
 
-def fingerprint(package: Path, rooms: Iterable[str]) -> str:
-    """Twelve hexadecimal digits of the names and texts of all modules in the rooms."""
+def fingerprint(package: Path, layers: Iterable[str]) -> str:
+    """Twelve hexadecimal digits of the names and texts of all modules in the layers."""
     sha = hashlib.sha256()
-    for room in rooms:
-        for path in sorted((package / room).rglob("*.py")):
+    for layer in layers:
+        for path in sorted((package / layer).rglob("*.py")):
             sha.update(path.relative_to(package).as_posix().encode() + b"\0")
             sha.update(path.read_bytes() + b"\0")
     return sha.hexdigest()[:12]

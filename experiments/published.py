@@ -30,7 +30,7 @@ from typing import Any
 from scipy.stats import t as student
 
 from experiments.protocol import HERE, N_FOLDS, Spec, read_specs
-from marginbn.classifiers.evaluation import binomial_test
+from experiments.significance import binomial_test
 
 ROUNDING = 0.005
 """Of printed per cents."""

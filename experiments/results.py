@@ -17,12 +17,8 @@ from numpy.typing import NDArray
 from experiments import protocol
 from experiments.methods import METHODS, SAME_PROBLEM
 from experiments.records import Record, unit_of, unpack_bits
-from marginbn.classifiers.evaluation import (
-    binomial_interval,
-    binomial_test,
-    paired_t_test,
-    t_interval,
-)
+from experiments.significance import binomial_test, paired_t_test
+from marginbn.classifiers.evaluation import binomial_interval, t_interval
 from marginbn.exceptions import InputError
 
 SIGNIFICANCE = {"68 %": 0.32, "95 %": 0.05}

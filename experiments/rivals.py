@@ -179,7 +179,7 @@ def cat_boosting(task: Task) -> Fitted:
 
     def pool(values: Matrix, labels: Any = None) -> Any:
         cells = values.astype(object)
-        cells[:, declared] = values[:, declared].astype(int)
+        cells[:, declared] = np.nan_to_num(values[:, declared], nan=-1).astype(int)
         return Pool(cells, labels, cat_features=declared)
 
     classifier = CatBoostClassifier(
@@ -219,4 +219,5 @@ def _fitted(
         np.asarray(classifier.classes_).astype(str),
         lambda table: classifier.predict_proba(prepare(matrix.transform(table))),
         chosen=chosen or {},
+        model=classifier,
     )

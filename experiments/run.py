@@ -144,7 +144,7 @@ def run_dask(units: Sequence[Unit], work: Work, address: str) -> Report:
         from distributed import Client, as_completed
     except ImportError as error:
         raise MissingDependencyError(
-            '--dask needs distributed: pip install "marginbn[experiments]"'
+            "--dask needs distributed: pip install --group experiments"
         ) from error
     with Client(address, set_as_default=False) as client:
         _require_single_threads(client)

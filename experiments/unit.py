@@ -38,7 +38,7 @@ def run_unit(
                 warm_up()
             task = make_unit_task(unit, load(spec, folder), settings, scratch)
             origin = describe_origin()
-            fitted, measured = _measure(method.fit, task)
+            fitted, measured = measure(method.fit, task)
     except Exception:
         return {"unit": unit.told, "error": traceback.format_exc()}
     return {
@@ -75,7 +75,7 @@ def make_unit_task(unit: Unit, data: Data, settings: Settings, scratch: Path | N
     return replace(task, about=about, scratch=scratch)
 
 
-def _measure(fit: Any, task: Task) -> tuple[Fitted, dict[str, Any]]:
+def measure(fit: Any, task: Task) -> tuple[Fitted, dict[str, Any]]:
     """Fit, predict and judge, with the seconds of each."""
     start, cpu_start = time.perf_counter(), time.process_time()
     fitted: Fitted = fit(task)

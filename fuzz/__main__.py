@@ -63,7 +63,7 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     try:
         import atheris  # noqa: F401
     except ImportError:
-        parser.error('fuzzing needs atheris; install it with: pip install "marginbn[fuzz]"')
+        parser.error("fuzzing needs atheris; install it with: pip install --group fuzz")
     unknown = [name for name in options.targets if name not in TARGETS]
     if unknown:
         parser.error(f"unknown targets {unknown}; known are {', '.join(TARGETS)}")

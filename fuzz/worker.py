@@ -18,7 +18,6 @@ import atheris
 _UNTOUCHED = [
     "marginbn.solvers",
     "marginbn.problem",
-    "marginbn.plotting",
 ]
 with atheris.instrument_imports(include=["marginbn", "fuzz.frames"], exclude=_UNTOUCHED):
     from fuzz.guard import run_watched

@@ -17,7 +17,7 @@ def table(columns, rows=60):
 
 SEARCH = """
 from marginbn import enumerate_candidates, margin_problem, solve_structure
-problem = margin_problem(table(13), enumerate_candidates(13, 2))  # too large for plain Python
+problem = margin_problem(table(13, 300), enumerate_candidates(13, 2))  # not closed at the root
 solve_structure(problem, {!r}, node_limit=40, {})
 """
 

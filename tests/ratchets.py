@@ -15,7 +15,7 @@ from typer.main import get_command
 
 import marginbn
 from marginbn.cli import app
-from rooms import MODULES, ROOT
+from support.layers import MODULES, ROOT
 
 FILE = Path(__file__).parent / "whole" / "ratchets.toml"
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.tables import write_rows
 
 from marginbn.cli.writers import write_csv_chunks
 from marginbn.exceptions import InputError
 from marginbn.files import replacing, write_atomic, write_text
+from tables import write_rows
 
 
 def test_content_is_written_and_nothing_else(tmp_path: Path) -> None:

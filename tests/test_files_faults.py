@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tables import write_rows
 
 from certificates import certified
 from marginbn import NaiveBayesClassifier, files
@@ -37,6 +36,7 @@ from marginbn.solvers.milp import write_formulation
 from marginbn.solvers.tree_search import initial_selection
 from problems import small_linear_problem, small_margin_problem
 from seeds import slow
+from tables import write_rows
 
 STEPS = ("write", "fsync", "replace", "link", "unlink")
 
@@ -74,9 +74,6 @@ class FailingDisk(files.Disk):
 
     def replace(self, source: str, target: str) -> None:
         self._step("replace", source, target)
-
-    def link(self, source: str, target: str) -> None:
-        self._step("link", source, target)
 
     def unlink(self, path: str) -> None:
         self._step("unlink", path)
@@ -201,7 +198,7 @@ def test_a_checkpoint_survives_every_fault(
     n_before: int,
     error: Callable[[], BaseException],
 ) -> None:
-    """The search goes on after it, saves again, and leaves two files, as ever."""
+    """The search goes on after it, saves again, and leaves one file."""
     for k in itertools.count(1):
         folder = tmp_path / str(k)
         folder.mkdir()
@@ -217,16 +214,11 @@ def test_a_checkpoint_survives_every_fault(
             kept.save(state(7e5))
         where = f"step {k} ({disk.failed})"
         assert bound_on_disk(path) in (last, 7e5), where
-        assert set(os.listdir(folder)) <= {"c", "c.previous"}, where
+        assert set(os.listdir(folder)) <= {"c"}, where
         for bound in (6e5, 5e5):
             kept.save(state(bound))
         assert bound_on_disk(path) == 5e5, where
-        assert sorted(os.listdir(folder)) == ["c", "c.previous"], where
-        path.unlink()
-        with pytest.warns(CheckpointWarning, match="goes on from the one before"):
-            saved = Checkpoint(path, problem()).saved
-        assert saved is not None
-        assert saved.bound == 6e5, where
+        assert os.listdir(folder) == ["c"], where
         if not disk.failed:
             break
     assert k > 4
@@ -238,7 +230,7 @@ def test_memory_that_runs_out_is_told_and_the_search_goes_on(
     """A checkpoint is not worth a result."""
     kept = Checkpoint(tmp_path / "c", problem())
     monkeypatch.setattr(files, "disk", FailingDisk(1, MemoryError))
-    with pytest.warns(CheckpointWarning, match=r"out of memory; the search goes on"):
+    with pytest.warns(CheckpointWarning, match=r"out of memory; the search continues"):
         kept.save(state(9e5))
     kept.save(state(8e5))
     assert bound_on_disk(tmp_path / "c") == 8e5
@@ -287,7 +279,7 @@ for k in itertools.count(1, step):
     found = open(path, "rb").read()
     failures += failed or found != whole[1]
     assert found in whole, k
-    stray = set(os.listdir(folder)) - {"c", "c.previous"}
+    stray = set(os.listdir(folder)) - {"c"}
     assert not stray, (k, stray)
     if found == whole[1] and not failed and k > int(sys.argv[3]):
         break
@@ -310,7 +302,7 @@ def test_every_allocation_may_fail(tmp_path: Path, kind: str, least: int, step: 
     pytest.importorskip("_testcapi")
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+        "PYTHONPATH": os.pathsep.join(sys.path),
     }
     ended = subprocess.run(
         [sys.executable, "-c", ALLOCATIONS, kind, str(tmp_path), str(least), str(step)],

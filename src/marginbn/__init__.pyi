@@ -10,9 +10,9 @@ from .classifiers import (
 )
 from .classifiers.claims import verify_model
 from .classifiers.deployment import export_model
+from .classifiers.discretizer import MDLPDiscretizer
 from .classifiers.learner import BayesianNetworkLearner
 from .classifiers.model_file import load_model, save_model
-from .data.discretize import MDLPDiscretizer
 from .data.inspection import inspect_data
 from .data.table import read_table
 from .exceptions import (
@@ -50,7 +50,6 @@ from .solvers import (
     Search,
     SolveResult,
     available_solvers,
-    paper_gap,
     solve_structure,
 )
 from .solvers.milp import write_formulation
@@ -92,7 +91,6 @@ __all__ = [
     "local_scores",
     "make_report",
     "margin_problem",
-    "paper_gap",
     "read_table",
     "save_model",
     "save_network",

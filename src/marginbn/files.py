@@ -45,10 +45,6 @@ class Disk:
         """Give a file another name, in one step, whatever had that name."""
         os.replace(source, target)
 
-    def link(self, source: str, target: str) -> None:
-        """Give a file a second name."""
-        os.link(source, target)
-
     def unlink(self, path: str) -> None:
         """Take a name from a file."""
         os.unlink(path)

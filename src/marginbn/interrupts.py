@@ -40,6 +40,7 @@ HURRY = 1.0
 """Seconds after which a second Ctrl-C is meant; some programs pass the first one on twice."""
 
 _TICK = 0.05
+"""Seconds between two looks at whether a thread has ended."""
 
 Bell = Callable[[], None]
 T = TypeVar("T")
@@ -235,6 +236,11 @@ def start_up() -> None:
         leave(REQUESTS)
 
     _handle(leave_at_once)
+
+
+def is_program() -> bool:
+    """Whether this process is the command line, and not one that imported it."""
+    return _is_program
 
 
 def end_quickly(code: object) -> None:

@@ -110,8 +110,9 @@ def test_the_choice_is_deterministic() -> None:
     np.testing.assert_array_equal(first.log_posterior, second.log_posterior)
 
 
-def test_an_emergency_limit_is_reported() -> None:
+def test_an_emergency_limit_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The best of what was tried by then."""
+    monkeypatch.setattr("marginbn.class_model.trainer.LEAST_STEPS", 0)
     looks = iter([False] * 60 + [True] * 10_000)
     chosen = choose_precisions(mixed_rows(300), np.arange(2), chain, is_late=lambda: next(looks))
     assert not chosen.is_complete

@@ -137,7 +137,8 @@ def test_the_bound_holds_far_from_the_minimum() -> None:
     least = Trainer(design, data).fit(SOME, certify=True)
     for seed in range(5):
         model = random_model(design, data, seed)
-        value, gap = model.certify(data)
+        value, gradient = model.evaluate(data)
+        gap = model.bound_gap(value, gradient)
         assert least.objective * (1 - least.gap) >= value * (1 - gap)
         assert gap > 1e-3
 
@@ -146,9 +147,11 @@ def test_the_gap_is_recomputed_from_the_rows() -> None:
     """From stored parameters alone; other rows give another gap."""
     design, data = designed(mixed_rows(200, 3))
     model = Trainer(design, data).fit(SOME, certify=True)
-    assert model.certify(data) == pytest.approx((model.objective, model.gap), rel=1e-9)
+    value, gradient = model.evaluate(data)
+    assert value == pytest.approx(model.objective, rel=1e-9)
+    assert model.bound_gap(value, gradient) == pytest.approx(model.gap, rel=1e-9)
     fewer = EncodedData(data.codes[:-1], data.weights[:-1], data.variables)
-    assert model.certify(fewer)[1] > CERTIFIED
+    assert model.bound_gap(*model.evaluate(fewer)) > CERTIFIED
 
 
 def test_weights_count_as_repetitions() -> None:
@@ -205,13 +208,19 @@ def test_curvature_from_some_of_the_rows_serves_as_well(monkeypatch: pytest.Monk
     assert sampled.objective == pytest.approx(whole.objective, rel=CERTIFIED)
 
 
-def test_an_emergency_limit_ends_a_fit_with_the_gap_that_is_left() -> None:
-    """Three looks at the time."""
+def test_an_emergency_limit_ends_a_fit_with_the_gap_that_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three looks at the time, none of them before the least number of steps."""
+    monkeypatch.setattr(trainer, "LEAST_STEPS", 2)
     design, data = designed(mixed_rows(300))
     looks = iter([False] * 3 + [True] * 1000)
     model = Trainer(design, data).fit(SOME, certify=True, is_late=lambda: next(looks))
     assert CERTIFIED < model.gap < math.inf
-    assert model.certify(data)[1] == pytest.approx(model.gap)
+    assert model.bound_gap(*model.evaluate(data)) == pytest.approx(model.gap)
+    late = Trainer(design, data).fit(SOME, certify=True, is_late=lambda: True)
+    assert late.parameters.any()
+    assert late.gap > model.gap
 
 
 def test_rows_of_one_class() -> None:

@@ -26,7 +26,7 @@ def test_a_classifier_shows_its_network_and_both_halves() -> None:
     picture = html[html.index("<figure") :]
     assert picture == fitted._repr_mimebundle_()["text/html"][-len(picture) :]
     assert f"structure: optimal (branch_bound), gap {percent(fitted.gap_)}" in html
-    assert "How well it classifies, only other rows can tell" in html
+    assert "Measure its accuracy on held-out rows" in html
     assert html.count("data-variable=") == fitted.network_.n_variables
     assert "a&lt;b" in html
     assert "<svg" not in NaiveBayesClassifier()._repr_html_()  # nothing learned, nothing shown

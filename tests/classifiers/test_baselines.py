@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
+from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline, logistic_accuracy
 from marginbn.classifiers.evaluation import cross_validate
+from marginbn.data.labelled import LabelledTable
 from marginbn.data.preparation import TableSettings
 from marginbn.data.table import as_table
 
@@ -74,3 +75,16 @@ def test_a_fold_with_a_single_class() -> None:
     assert alone.predict_proba(TABLE).tolist() == [[1.0]] * 90
     labels = np.array([0] * 89 + [1])  # the one is held out by one of the folds
     assert min(cross_validate(LogisticBaseline, TABLE, labels, 2).accuracies) == 44 / 45
+
+
+def test_logistic_regression_is_judged_by_the_rows_of_the_default_classifier() -> None:
+    """A row that is left out for a missing value is left out of both."""
+    rows = LabelledTable.of(TABLE.drop(TABLE.names[0]), LABELS)
+    known = rows.take(np.flatnonzero(np.arange(90) != 5))
+    settings = TableSettings()
+    assert logistic_accuracy(rows, settings) == logistic_accuracy(known, settings)
+    assert (89 * logistic_accuracy(rows, settings)) == pytest.approx(
+        round(89 * logistic_accuracy(rows, settings))
+    )
+    state = 90 * logistic_accuracy(rows, TableSettings(missing="state"))
+    assert state == pytest.approx(round(state))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.metrics import log_loss
 
 from javascript import run_javascript
 from marginbn import (
@@ -18,15 +20,23 @@ from marginbn import (
     MaxMarginBNClassifier,
     NaiveBayesClassifier,
     OptimalityWarning,
+    Search,
     TANClassifier,
     export_model,
     load_model,
     save_model,
     verify_certificate,
 )
+from marginbn.class_model.basis import learn_cells
+from marginbn.class_model.trainer import train_class_model
 from marginbn.classifiers.progress import hearing_phases
+from marginbn.cli.hints import in_options
+from marginbn.data.labelled import LabelledTable
+from marginbn.data.table import as_table
 from marginbn.exceptions import FormatError
 from marginbn.report.page import model_values
+from marginbn.report.summary import describe_trained
+from marginbn.solvers.result import Status
 
 
 def shop(n: int = 700, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
@@ -162,7 +172,8 @@ def test_a_saved_model_is_the_same_and_so_is_a_second_fit(fitted, tmp_path, monk
         (lambda m: m["class_model"]["parameters"][0].pop(), "parameters"),
         (lambda m: m["class_model"].update(pairs=[[1, 0]]), "pairs"),
         (lambda m: m["class_model"]["cells"][0]["cuts"].reverse(), "cuts"),
-        (lambda m: m["class_model"]["cells"][0]["bin"].reverse(), "bin"),
+        (lambda m: m["class_model"]["cells"][0].update(bin=[0]), "bin"),
+        (lambda m: m["coding"][0].update(cuts=[c + 0.1 for c in m["coding"][0]["cuts"]]), "bins"),
         (lambda m: m["class_model"]["cells"][1].update(weights=[0.0, 0.0]), "weights"),
         (lambda m: m.update(class_model=None), "class_model"),
     ],
@@ -191,6 +202,7 @@ def test_the_sql_export_predicts_the_same(fitted, tmp_path):
     found = np.array([row[2:] for row in rows[:-1]], dtype=float)
     np.testing.assert_allclose(found, clf.predict_proba(X), rtol=0, atol=1e-9)
     assert rows[-1][1:] == (None, None, None)
+    database.close()
 
 
 @pytest.mark.parametrize(
@@ -223,7 +235,7 @@ def test_a_class_with_parents_is_answered_like_the_joint_distribution():
     ).fit(X, y)
     assert clf.structure_.parents[0] != ()
     for column, value in (("plan", "a"), ("contract", "year")):
-        expected = clf.network_.posterior("leaves", {column: value}, as_frame=False)
+        expected = clf.network_.posterior("leaves", {column: value})
         assert clf.posterior({column: value}) == pytest.approx(expected, abs=1e-9)
 
 
@@ -275,15 +287,66 @@ def test_the_model_file_keeps_the_held_out_rows(fitted, tmp_path):
             load_model(tmp_path / "bad.json")
 
 
-def test_an_emergency_brake_says_what_it_cost():
-    X, y = shop(300)
+def braked(X, y):
+    """A fit without time for one step, and its warnings about the training; whether the search ends
+    before the clock is looked at is another matter.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OptimalityWarning)
         clf = BNClassifier(time_limit=1e-9).fit(X, y)
     said = [str(w.message) for w in caught if w.category is OptimalityWarning]
-    assert any("before optimality was proven" in text for text in said)
-    assert any("time_limit ended the training" in text for text in said)
-    assert clf.predict_proba(X).shape == (300, 2)
+    return clf, [text for text in said if "training" in text]
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+def test_an_emergency_brake_costs_quality_never_sense(load):
+    """On rows it has not seen the model still beats naive Bayes."""
+    X, y = load(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = order[len(y) // 3 :], order[: len(y) // 3]
+    clf, _ = braked(X[train], y[train])
+    naive = NaiveBayesClassifier().fit(X[train], y[train])
+    own, other = (log_loss(y[test], model.predict_proba(X[test])) for model in (clf, naive))
+    assert own <= other + 0.01
+    quality = clf.held_out_.quality(clf.classes_)
+    assert quality.log_loss < 0.5 * np.log(len(clf.classes_))
+
+
+def test_an_emergency_brake_says_what_it_cost():
+    """The gaps that are told are true ones, and nothing is called proved that is not."""
+    X, y = shop(300)
+    clf, (said,) = braked(X, y)
+    model, loss = clf.class_model_, clf.held_out_.quality(clf.classes_).log_loss
+    assert "time_limit cut the training short: 1 amount of smoothing tried" in said
+    assert model.nearness in said
+    assert f"log loss {loss:.3g} on held-out rows" in said
+    cells, data = learn_cells(LabelledTable.of(as_table(X), y.to_numpy()), clf.classes_)
+    best = train_class_model(cells, clf.structure_, data, model.precisions)
+    assert best.gap <= 1e-6
+    assert model.objective - best.objective <= model.gap * model.objective
+    clf.result_ = replace(clf.result_, bound=1.1 * clf.objective_, status=Status.TIME_LIMIT)
+    clf.class_model_ = replace(model, gap=0.25)
+    told = " ".join(describe_trained(clf))
+    assert "Structure (best found): proved to be within 9.09 % of the largest soft margin" in told
+    assert "trained on this structure, within 2e-01 of their optimum" in told
+    clf.class_model_ = replace(model, gap=7.0)
+    assert "with no bound on the distance to their optimum" in describe_trained(clf)[1]
+
+
+def test_a_search_that_ends_by_its_budget_of_work_blames_no_time_limit():
+    """What ended it, and what helps, in the warning and in the headline."""
+    rng = np.random.default_rng(1)
+    X, y = rng.integers(0, 3, (500, 16)).astype(str), rng.integers(0, 2, 500)
+    with pytest.warns(OptimalityWarning, match="work limit") as caught:
+        clf = BNClassifier(search=Search(work_limit=0.001)).fit(X, y)
+    (said,) = [str(w.message) for w in caught]
+    assert clf.status_ == "work_limit"
+    assert "time" not in said
+    assert "search=Search(work_limit=...) searches for longer" in said
+    told = " ".join(describe_trained(clf))
+    assert "(stopped by its budget of work, not by a time limit)" in told
+    assert "(proved)" not in told
+    assert "--method max-margin --time-limit SECONDS searches for longer" in in_options(said)
 
 
 def test_weights_count_as_copies_in_the_trained_tables():
@@ -303,10 +366,10 @@ def test_phases_after_the_search_are_told() -> None:
     heard: list[str] = []
     with hearing_phases(heard.append):
         BNClassifier().fit(X, y)
-    structures = [f"learning the structure without held-out rows, {k} of 5" for k in range(1, 6)]
+    structures = [f"fold {k} of 5" for k in range(1, 6)]
     assert heard[:5] == structures
-    assert heard[5] == "choosing the smoothing on held-out rows, try 1"
-    assert heard[-1] == "training the tables on all rows"
+    assert heard[5] == "smoothing, trial 1"
+    assert heard[-1] == "training"
     before = len(heard)
     BNClassifier().fit(X, y)
     assert len(heard) == before  # nobody listens any more

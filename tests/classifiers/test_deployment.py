@@ -113,6 +113,7 @@ def by_sqlite(clf: BaseBNClassifier, rows: Any, folder: Path) -> np.ndarray:
     connection.executemany(f"INSERT INTO data VALUES ({marks})", values)
     export_model(clf, folder / "model.sql", keep=["row_number"])
     found = connection.execute((folder / "model.sql").read_text(encoding="utf-8")).fetchall()
+    connection.close()
     found.sort()
     _check_predictions(clf, [row[1] for row in found], [row[2:] for row in found])
     return np.array([row[2:] for row in found], dtype=float)
@@ -131,6 +132,7 @@ def by_duckdb(clf: BaseBNClassifier, rows: Any, folder: Path) -> np.ndarray:
     connection.register("data", rows)
     export_model(clf, folder / "model.sql", keep=["row_number"])
     found = connection.execute((folder / "model.sql").read_text(encoding="utf-8")).fetchall()
+    connection.close()
     found.sort()
     return np.array([row[2:] for row in found], dtype=float)
 

@@ -264,7 +264,7 @@ def test_files(tmp_path: Path) -> None:
     learner = BayesianNetworkLearner(max_parents=2, random_state=3).fit(frame)
     path = tmp_path / "learner.json"
     save_model(learner, path)
-    loaded = load_model(path)
+    loaded = load_model(path, BayesianNetworkLearner)
     assert isinstance(loaded, BayesianNetworkLearner)
     assert loaded.get_params() == learner.get_params()
     assert (loaded.score_samples(frame) == learner.score_samples(frame)).all()
@@ -282,13 +282,13 @@ def test_files(tmp_path: Path) -> None:
         assert part in whole
         path.write_text(whole.replace(part, other))
         with pytest.raises(FormatError, match=message):
-            load_model(path)
+            load_model(path, BayesianNetworkLearner)
 
 
 def test_a_certificate_makes_a_claim_of_a_file_a_proof(tmp_path: Path) -> None:
     path, proof = tmp_path / "learner.json", tmp_path / "proof.cert"
     save_model(BayesianNetworkLearner(certificate=proof).fit(chain(100)), path)
-    loaded = load_model(path)
+    loaded = load_model(path, BayesianNetworkLearner)
     assert "claimed by the file, not checked" in describe(loaded)
     other = BayesianNetworkLearner().fit(chain(101))
     assert not verify_model(other, proof)

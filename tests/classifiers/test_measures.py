@@ -78,12 +78,20 @@ def test_one_class_has_no_area() -> None:
 
 
 def test_two_classes_have_one_auc() -> None:
-    """Ties are ties of both, whatever the last digits of p and 1 - p."""
+    """That of the second against the first, whatever the last digits of p and 1 - p."""
     rng = np.random.default_rng(0)
     second = rng.integers(1, 8, size=400) / 10 + rng.normal(0, 1e-14, size=400)
     labels = np.where(rng.random(400) < second, "b", "a")
     quality = Quality.measure(["a", "b"], labels, np.column_stack([1 - second, second]))
-    assert quality.classes[0].auc == quality.classes[1].auc == quality.auc
+    area = metrics.roc_auc_score(labels == "b", second)
+    assert quality.classes[0].auc == quality.classes[1].auc == quality.auc == pytest.approx(area)
+
+
+def test_small_probabilities_are_no_ties() -> None:
+    """1e-13 is less than 1e-12, also where 1 - p is rounded to 1."""
+    second = np.array([1e-17, 1e-16, 1e-13, 1e-12])
+    given = np.column_stack([1 - second, second])
+    assert Quality.measure(["a", "b"], ["a", "b", "a", "b"], given).auc == 0.75
 
 
 def test_rows_above_each_threshold_by_hand() -> None:

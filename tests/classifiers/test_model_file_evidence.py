@@ -86,7 +86,7 @@ def test_a_certificate_of_an_earlier_fit_is_not_this_ones(tmp_path: Path) -> Non
     classifier = saved(MaxMarginBNClassifier(max_parents=1), tmp_path)
     classifier.fit(rows()[0], ["yes"] * 80)
     assert classifier.evidence_.certificate_sha256 is None
-    with pytest.raises(InputError, match="nothing was searched"):
+    with pytest.raises(InputError, match="nothing to prove"):
         verify_model(classifier, tmp_path / "proof.cert")
 
 
@@ -102,7 +102,7 @@ def test_classifiers_without_a_search(
     loaded = load_model(tmp_path / "model.json")
     assert describe(loaded).startswith(says)
     assert not is_proved(loaded)
-    with pytest.raises(InputError, match="nothing was searched"):
+    with pytest.raises(InputError, match="nothing to prove"):
         verify_model(loaded, tmp_path / "proof.cert")
 
 

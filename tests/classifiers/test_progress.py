@@ -17,9 +17,8 @@ from marginbn import (
     Search,
     make_report,
 )
-from marginbn.classifiers.progress import StepProgress
+from marginbn.classifiers.progress import StepProgress, bar_html, in_notebook
 from marginbn.network.wording import percent
-from marginbn.notebook import bar_html, in_notebook
 
 
 class Notebook:
@@ -32,8 +31,7 @@ class Notebook:
     def get_ipython(self) -> Any:
         return SimpleNamespace(kernel=object())
 
-    def _show(self, text: str, *, display_id: bool) -> Any:
-        assert display_id
+    def _show(self, text: str, *, display_id: bool = False) -> Any:
         self.pieces.append([text])
         return SimpleNamespace(update=self.pieces[-1].append)
 

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tables import write_rows
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
@@ -35,6 +34,7 @@ from marginbn.data.preparation import TableSettings
 from marginbn.datasets import load_dataset
 from marginbn.export.formats import load_network as load_any
 from marginbn.solvers.result import TracePoint
+from tables import write_rows
 
 COMMANDS = [
     "inspect", "fit", "predict", "explain", "ask", "evaluate", "show", "report", "export", "learn",
@@ -224,6 +224,7 @@ def test_a_fit_prepares_the_table_once(tmp_path: Path, monkeypatch: pytest.Monke
     result = run("fit", path, "--target", "class", "--holdout", "0", "--method", "tan")
     assert next(n_calls) == 1
     assert result.stderr.count("'copy' alone gives the class away") == 1
+    assert "drop it, --drop copy, unless" in " ".join(result.stderr.split())
 
 
 def test_an_interrupted_measurement_keeps_the_model(
@@ -392,7 +393,7 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--require", "class"], "parent->child"),
         (["fit", "iris", "--kind", "x=text"], "COL=numeric"),
         (["evaluate", "iris", "--folds", "1"], "folds"),
-        (["export", "m.json"], "say json, bif, dot"),
+        (["export", "m.json"], "give json, bif, dot"),
         (["problem", "formulate", "iris", "--method", "tan", "-o", "x.lp"], "max-margin or gen"),
         (["nonsense"], "nonsense"),
     ],
@@ -493,7 +494,7 @@ def test_separators_that_few_files_have(toy: Path, tmp_path: Path, sign: str) ->
         assert run(*command).exit_code == 0
     columns = json.loads(run("inspect", odd, "--json").stdout)["columns"]
     assert [column["name"] for column in columns] == ["size", "colour", "y"]
-    assert f"say --delimiter '{sign}'" in one_line_error(run("predict", model, odd))
+    assert f"give --delimiter '{sign}'" in one_line_error(run("predict", model, odd))
     assert run("predict", model, odd, "--delimiter", sign).exit_code == 0
 
 
@@ -530,7 +531,7 @@ def test_evaluate_shows_a_table_and_its_progress(toy: Path) -> None:
     assert result.stderr.count("max-margin: fold ") == 2
     lines = result.stdout.splitlines()
     assert lines[0] == "Every search of max-margin ended with a proof of optimality."
-    assert lines[1].startswith("Accuracy of max-margin on held-out rows: ")
+    assert re.match(r"Accuracy of max-margin on held-out rows: [\d.]+ % ± \d+\.\d ", lines[1])
     start = next(i for i, line in enumerate(lines) if line.startswith("  method "))
     methods = [line.split()[0] for line in lines[start + 1 : start + 6]]
     assert methods == ["max-margin", "naive-bayes", "tan", "logistic-regression", "majority"]
@@ -594,6 +595,7 @@ def test_export_writes_code_that_predicts(iris_model: Path, tmp_path: Path) -> N
     first = [float(column.values[0]) for column in rows.columns]
     database.execute(f"INSERT INTO data VALUES ({', '.join('?' * len(first))})", first)
     found = database.execute(query).fetchone()[-3:]
+    database.close()
     assert found == pytest.approx(load_model(iris_model).predict_proba(rows)[0])
     result = run("export", iris_model, "--to", "sql", "--table", "t", "--keep", "id")
     assert 'FROM "t"' in result.stdout
@@ -659,7 +661,7 @@ def test_an_existing_file_wins_over_a_data_set(
     """A file called iris is the user's, whatever we have by that name."""
     monkeypatch.chdir(tmp_path)
     toy.rename(tmp_path / "iris")
-    assert "cannot tell the format" in one_line_error(run("fit", "iris", "-t", "y"))
+    assert "the format of" in one_line_error(run("fit", "iris", "-t", "y"))
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -679,7 +681,7 @@ class Terminal(io.StringIO):
 
 
 def test_progress_rewrites_one_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line has objective, bound, gap and time, and is wiped at the end."""
+    """The line has phase, objective, bound and gap; the last one has the whole time."""
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     with ProgressLine() as progress:
@@ -688,9 +690,9 @@ def test_progress_rewrites_one_line_on_a_terminal(monkeypatch: pytest.MonkeyPatc
         while "objective" not in stream.getvalue() and time.monotonic() < deadline:
             time.sleep(0.05)
     written = stream.getvalue()
-    assert "objective 99.0000  bound 100.0000  gap 1.00 %" in written
-    assert "\n" not in written
-    assert written.endswith("\r\x1b[K")
+    assert "s  search  objective 99.00  bound 100.00  gap 1.00 %" in written
+    assert written.count("\n") == 1
+    assert re.search(r"\r\x1b\[K +\d+\.\d s  done\n$", written)
 
 
 def test_progress_is_silent_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -709,6 +711,8 @@ def test_progress_fits_eighty_columns() -> None:
     assert progress.text(1.0) == "   1.0 s  preparing"
     progress(TracePoint(0.1, 4237.8371, 8788.8983))
     assert len(progress.text(3000.0, hint=True)) < 80
+    progress.tell("fold 1 of 5")
+    assert progress.text(1.0) == "   1.0 s  fold 1 of 5"
 
 
 # --- real processes -------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.tables import write_rows
 from typer.testing import CliRunner, Result
 
 from marginbn import NaiveBayesClassifier, describe
@@ -22,6 +21,7 @@ from marginbn.cli.running import harmless
 from marginbn.cli.writers import as_plain_texts
 from marginbn.network.wording import visible
 from seeds import slow
+from tables import write_rows
 
 CLEAR, TITLE, FORGED = "\x1b[2J", "\x1b]0;title\x07", "x\nProved: every structure"
 FEATURES = (f"a{CLEAR}", FORGED, "b\u202egnp.exe", "c\x9b31m", "d\x7f\r")

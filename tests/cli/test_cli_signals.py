@@ -1,7 +1,8 @@
 """Signals, small memory and files that cannot be written, as users meet them.
 
 Nothing here depends on the clock: a signal is sent when a certain line appears, or by the process
-itself at a certain import or call. ``python tests/signals.py`` sends them at random moments.
+itself at a certain import or call. ``python tests/support/signals.py`` sends them at random
+moments.
 """
 
 from __future__ import annotations

@@ -9,8 +9,10 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from marginbn.classifiers.search import MORE_WORK
 from marginbn.cli import app
 from marginbn.cli.hints import OPTION_NAMES, SAME_NAMES, in_options, option_name
+from marginbn.data.guardrails import drop_of
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 OPTIONS = {name for c in ("fit", "learn") for p in COMMANDS[c].params for name in p.opts}
@@ -27,6 +29,12 @@ OPTIONS = {name for c in ("fit", "learn") for p in COMMANDS[c].params for name i
             "--time-limit 10 is short; a larger --time-limit",
         ),
         ("is among required_arcs.", "is among --require."),
+        ("drop it, X.drop(columns=['a b']), unless", "drop it, --drop 'a b', unless"),
+        (
+            drop_of(["it's ])", 'a "b"', 'it\'s "c"', "back\\slash"]),
+            """--drop 'it'"'"'s ])' --drop 'a "b"' --drop 'it'"'"'s "c"' --drop 'back\\slash'""",
+        ),
+        (f"use {MORE_WORK}.", "use --method max-margin --time-limit SECONDS."),
         (
             "say its encoding, such as encoding='latin-1'",
             "say its encoding, such as --encoding latin-1",

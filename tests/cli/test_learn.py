@@ -26,7 +26,7 @@ def test_everything_is_written_and_the_same(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "No allowed network has a better BIC score: proved." in result.output
     expected = BayesianNetworkLearner().fit(load_dataset("corral").train)
-    loaded = load_model(model)
+    loaded = load_model(model, BayesianNetworkLearner)
     assert loaded.objective_ == expected.objective_
     names = expected.network_.names
     arcs = {(names[p], names[c]) for p, c in expected.structure_.arcs}
@@ -87,7 +87,7 @@ def test_every_command_reads_what_learn_saves(tmp_path: Path) -> None:
     """show, ask, report, export and verify; commands that predict say what to use instead."""
     model, proof, page = tmp_path / "m.json", tmp_path / "m.cert", tmp_path / "p.html"
     assert run("learn", "corral", "-o", model, "--certificate", proof, "-q").exit_code == DONE
-    names = load_model(model).network_.names
+    names = load_model(model, BayesianNetworkLearner).network_.names
     shown = run("show", model)
     assert "claimed by the file, not checked" in shown.output
     assert "class <- A0, B0, B1" in shown.output
@@ -111,7 +111,7 @@ def test_questions_to_a_network(tmp_path: Path) -> None:
     """Of a saved learner and of the .bif that it was written to; by default for all variables."""
     model, network = tmp_path / "m.json", tmp_path / "n.bif"
     run("learn", "corral", "-o", model, "--export", network, "-q")
-    learner = load_model(model)
+    learner = load_model(model, BayesianNetworkLearner)
     expected = learner.network_.marginals({"A0": "1"})
     for path in (model, network):
         found = json.loads(run("ask", path, "A0=1", "--json").stdout)

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -188,6 +190,20 @@ def test_json_holds_all_columns(model: Path, table: Path) -> None:
     found = json.loads(run("predict", model, table, "--keep", "id", "--json", "-q").stdout)
     assert list(found) == ["id", "kind", "probability"]
     assert found["id"] == ["7", "8", "9", "10", "11", "12"]
+
+
+def test_the_program_loads_neither_pandas_nor_measures(model: Path, table: Path) -> None:
+    """They would take longer than the answers."""
+    code = (
+        "import sys\n"
+        "from marginbn.__main__ import main\n"
+        "try:\n    main()\nfinally:\n"
+        "    print([m for m in ('pandas', 'scipy.stats', 'sklearn.metrics') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, "predict", str(model), str(table), "-q"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
+    assert lines[0] == "kind,probability"
+    assert lines[-2] == "[]"
 
 
 def test_raw_tables_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ def test_ask_says_of_the_class_what_predict_says(tmp_path: Path) -> None:
         ("Sex=mal", "'Sex' has no value 'mal'; did you mean 'male'"),
         ("Pclass=9", "'Pclass' has no value '9'; its values are '1', '2', '3'"),
         ("class=2", "'class' has no value '2'; its values are '0', '1'"),
-        ("Age=", "'Age' has no value; leave it out: what is not said is summed out"),
+        ("Age=", "'Age' has no value; leave it out: what is not given is summed out"),
         ("Age=NA", "'Age' has no value; leave it out"),
     ],
 )
@@ -118,7 +118,7 @@ def test_ask_refuses_what_is_no_evidence(model: Path) -> None:
     result = run("ask", model, "Age")
     assert result.exit_code == 2
     assert "write NAME=VALUE" in result.stderr
-    assert "'Age' is said twice" in error_of(run("ask", model, "Age=5", "Age=6"))
+    assert "'Age' is given twice" in error_of(run("ask", model, "Age=5", "Age=6"))
     assert "there is no variable 'x'" in error_of(run("ask", model, "--show", "x"))
 
 

@@ -97,7 +97,7 @@ def test_the_statement_is_printed(table: Path, proof: Path, model: Path) -> None
         "Checked against what you gave: --data, --model.",
     ):
         assert part in text
-    assert "what the certificate says of itself" in run("verify", proof)[1]
+    assert "The certificate itself states all of this" in run("verify", proof)[1]
 
 
 def test_the_statement_is_in_the_json(table: Path, proof: Path, model: Path) -> None:
@@ -150,7 +150,7 @@ def test_what_was_not_asked_for_is_told_first(table: Path) -> None:
     whole = ["verify", proof, "--data", table, "--model", model, "--strict"]
     code, text = run(*whole)
     assert code == 4
-    assert "%, with 2 reservations Refused by --strict: the statement does not say: score" in text
+    assert "%, with 2 reservations Refused by --strict: not in the statement: score" in text
     told = "1 column of the table left out: c"
     assert text.index(told) < text.index("The structure in the certificate")
     assert "The reservations are about what you did not give" in text
@@ -167,7 +167,7 @@ def test_rows_that_miss_values_are_told(table: Path) -> None:
     """They are no part of the proof."""
     table.write_text(table.read_text() + ",1,1,y\n")
     proof, model = fit(table, "c")
-    told = ["1 of the 101 rows are not part of it: values are missing in them"]
+    told = ["1 of the 101 rows left out: they have missing values"]
     usual = ["verify", proof, "--data", table, "--model", model]
     assert run_json(*usual)["reservations"] == told
     assert run_json(*usual, "--statement", '{"rows_left_out": 1}')["reservations"] == []
@@ -216,7 +216,7 @@ def test_a_model_speaks_for_its_settings(table: Path, proof: Path) -> None:
     save_model(generative(table, max_parents=1, certificate=other), model)
     said = '{"score": "bdeu", "equivalent_sample_size": 1, "max_parents": 1}'
     [told] = run_json("verify", other, "--statement", said)["reservations"]
-    assert told.endswith("say: class_restricted, class_arcs, required, forbidden")
+    assert told.endswith("statement: class_restricted, class_arcs, required, forbidden")
     assert run_json("verify", other, "--model", model)["reservations"] == []
 
 
@@ -239,7 +239,7 @@ FORGERIES: dict[str, tuple[Callable[[], CandidateSets], float, str]] = {
     "one listed structure": (
         one_structure,
         GAMMA,
-        "A CUSTOM LIST: 4 sets of at most 0 parents",
+        "A CUSTOM LIST of 4 parent sets",
     ),
     "another gamma": (lambda: enumerate_candidates(4, 2), 0.01, "gamma = 0.01 (p = 0.5025)"),
     "every arc forbidden": (
@@ -279,8 +279,8 @@ def test_features_declared_constant_are_named(table: Path, tmp_path: Path) -> No
     assert run("verify", path, "--strict", "--statement", json.dumps(SAYS_ALL))[0] == 4
 
 
-def test_a_gap_is_refused_by_strict(table: Path, tmp_path: Path) -> None:
-    """Stopped after one node it is verified with its gap, but not strictly."""
+def test_a_gap_is_refused_by_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Stopped after one node both checkers verify it with its gap, but not strictly."""
     path = tmp_path / "stopped.cert"
     rng = np.random.default_rng(1)
     rows = rng.integers(0, 2, (60, 9)).astype(np.int32)
@@ -293,6 +293,10 @@ def test_a_gap_is_refused_by_strict(table: Path, tmp_path: Path) -> None:
     code, text = run("verify", path, "--strict", "--statement", said)
     assert code == 4
     assert "Refused by --strict: the gap is" in text
+    capsys.readouterr()
+    assert exact.main([str(path), "--strict", "--statement", said]) == 4
+    assert "reservation: the gap is" in capsys.readouterr().out
+    assert exact.main([str(path), "--statement", said]) == 0
 
 
 # ----------------------------------------------------------------------------- from outside
@@ -311,7 +315,7 @@ def test_a_gap_is_refused_by_strict(table: Path, tmp_path: Path) -> None:
         ({"class_arcs": "all"}, "class arcs is 'free', not 'all'"),
         ({"required": [["y", "a"]]}, "required arcs: y -> a missing"),
         ({"forbidden": [["a", "b"]]}, "forbidden arcs: a -> b missing"),
-        ({"gap": 0}, "the proven gap is"),
+        ({"gap": 0}, "the proved gap is"),
         ({"data": "0" * 64}, "fingerprint of the data"),
     ],
 )
@@ -353,15 +357,21 @@ def test_fit_writes_its_statement(table: Path) -> None:
 
 
 def test_a_coding_that_was_asked_for(table: Path) -> None:
-    """It must make the states of the certificate and be that of the model."""
+    """It must be that of the model; without a model it cannot be checked, which is refused."""
     said = table.with_name("statement.json")
     proof, model = fit(table, "one", "--statement", said)
     record = json.loads(said.read_text())
     record["coding"][0]["categories"].reverse()
-    for more in ([], ["--model", model]):
-        code, text = run("verify", proof, "--statement", json.dumps(record), *more)
-        assert code == 1
-        assert "the coding of 'a' does not make the states" in text
+    code, text = run("verify", proof, "--statement", json.dumps(record), "--model", model)
+    assert code == 2
+    assert "--data" in text  # what was left out of it
+    del record["left_out"], record["rows_left_out"]
+    code, text = run("verify", proof, "--statement", json.dumps(record), "--model", model)
+    assert code == 1
+    assert "the coding of the model is not the one that was asked for" in text
+    code, text = run("verify", proof, "--statement", json.dumps(record))
+    assert code == 2
+    assert "--model" in text
 
 
 def test_a_score_has_no_gamma(table: Path, tmp_path: Path) -> None:
@@ -375,8 +385,10 @@ def test_a_score_has_no_gamma(table: Path, tmp_path: Path) -> None:
     assert "gamma is no part of the statement" in text
 
 
-def test_a_network_without_a_class_speaks_of_variables(table: Path, tmp_path: Path) -> None:
-    """Never of classes and margins."""
+def test_a_network_without_a_class_speaks_of_variables(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Never of classes and margins, in both checkers."""
     proof, model = tmp_path / "n.cert", tmp_path / "n.json"
     assert run("learn", table, "-q", "--certificate", proof, "-o", model)[0] == 0
     statement = {"score": "mdl", "max_parents": 3, "required": [], "forbidden": []}
@@ -389,6 +401,13 @@ def test_a_network_without_a_class_speaks_of_variables(table: Path, tmp_path: Pa
     assert "class" not in said
     assert "margin" not in said
     assert "class" not in run_json("verify", proof)["statement"]["candidates"]
+    capsys.readouterr()
+    whole = ["--model", str(model), "--data", str(table), "--strict"]
+    assert exact.main([str(proof), *whole, "--statement", json.dumps(statement)]) == 0
+    told = capsys.readouterr().out
+    assert "class" not in told
+    assert "margin" not in told
+    assert "4 variables" in told
     table.write_text(table.read_text() + "1,0,1,y\n")
     assert check(proof, model, table)[0] == 1
 
@@ -416,13 +435,13 @@ def test_verify_compares_a_model(model: Path, table: Path, tmp_path: Path) -> No
 def test_show_report_and_predict_claim_until_a_proof_was_checked(
     model: Path, table: Path, tmp_path: Path
 ) -> None:
-    """Claimed, then verified, by every command."""
+    """Claimed, then verified; predict prints nothing where nothing is checked."""
     proof, page = tmp_path / "model.cert", tmp_path / "page.html"
     roads = (["show", model], ["predict", model, table], ["report", model, "-o", page])
     for road in roads:
         text = run(*road)[1]
         told = page.read_text() if road[0] == "report" else text
-        assert "Claimed by the file, not checked" in told
+        assert ("Claimed by the file, not checked" in told) is (road[0] != "predict")
         assert "Proved:" not in told
         code, text = run(*road, "--certificate", proof)
         assert code == 0

@@ -14,7 +14,8 @@ from numpy.testing import assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginbn.data.discretize import MDLPDiscretizer, assign_bins, mdlp_cuts, name_bins, short_cut
+from marginbn import MDLPDiscretizer
+from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins, short_cut
 
 GREATEST = sys.float_info.max
 

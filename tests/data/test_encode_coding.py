@@ -22,7 +22,8 @@ def learn(column: Column, missing: MissingPolicy = "drop") -> Coding:
     """Coding against the classes 0 and 1, first and second half of the rows."""
     half = column.n_rows // 2
     classes = np.array([0] * half + [1] * (column.n_rows - half))
-    return learn_coding(column, classes, np.ones(column.n_rows), 2, missing)
+    has_state = missing in ("state", "auto") and bool(column.missing.any())
+    return learn_coding(column, classes, np.ones(column.n_rows), 2, has_state)
 
 
 def letters(*values: str | None) -> Column:
@@ -64,7 +65,7 @@ def test_weights_count_in_the_cuts() -> None:
     """A row of weight zero is absent: without its neighbours the cut moves to the next pair."""
     column, weights = numbers(*LOW_HIGH), np.ones(8)
     weights[3] = 0.0
-    assert learn_coding(column, CLASSES, weights, 2, "drop").cuts == (7.0,)  # between 3 and 11
+    assert learn_coding(column, CLASSES, weights, 2, False).cuts == (7.0,)  # between 3 and 11
 
 
 def test_a_column_that_tells_nothing_is_one_state() -> None:
@@ -190,7 +191,7 @@ def test_numeric_codes_count_the_cuts_below(
     """The code of a number is how many cuts lie strictly below it, for any training rows."""
     classes = np.array([random.randint(0, 2) for _ in training])  # type: ignore[attr-defined]
     column = Column.numeric("size", np.array(training))
-    coding = learn_coding(column, classes, np.ones(len(training)), 3, "drop")
+    coding = learn_coding(column, classes, np.ones(len(training)), 3, False)
     expected = [sum(cut < x for cut in coding.cuts) for x in later]
     assert coding.encode(Column.numeric("size", np.array(later))).tolist() == expected
     assert coding.variable.arity == len(coding.cuts) + 1

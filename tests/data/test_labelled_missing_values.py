@@ -68,7 +68,7 @@ def test_a_class_that_would_vanish_is_named() -> None:
 def test_what_auto_leaves_out_is_told() -> None:
     """Number of rows and columns, at the caller."""
     rows = LabelledTable.of(table(x=[None, *["a", "b"] * 50]), np.arange(101) % 2)
-    with pytest.warns(DataWarning, match="1 of 101 rows .*'auto'.*which miss 'x'") as caught:
+    with pytest.warns(DataWarning, match="1 of 101 rows .*in 'x' .*'auto'") as caught:
         assert kept_rows(rows, "auto").n_rows == 100
     assert caught[0].filename == __file__
 

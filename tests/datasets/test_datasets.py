@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
@@ -17,11 +15,9 @@ import pytest
 import sklearn.datasets
 
 from data_folder import data_folder
-from marginbn import datasets
 from marginbn.data.table import Table, as_table
 from marginbn.datasets import (
     Dataset,
-    fetch_dataset,
     list_datasets,
     list_folder_datasets,
     load_dataset,
@@ -32,7 +28,7 @@ from marginbn.datasets import (
     make_monks,
     make_waveform,
 )
-from marginbn.exceptions import FormatError, InputError, MarginBNError
+from marginbn.exceptions import FormatError, InputError
 
 
 def rows_of(table: Table) -> list[tuple[str, ...]]:
@@ -370,35 +366,3 @@ def test_dataset_parts_must_agree() -> None:
         Dataset("d", table, table.drop("x"), "class", "")
     with pytest.raises(InputError, match="'target'"):
         Dataset("d", table, None, "target", "")
-
-
-def test_download_without_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a network the error says what failed and what else can be done."""
-
-    def unreachable(**_: object) -> None:
-        raise URLError("no route to host")
-
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", unreachable)
-    with pytest.raises(MarginBNError, match=r"'vote'.*no route to host.*MARGINBN_DATA"):
-        fetch_dataset("vote")
-    with pytest.raises(InputError, match="one of abalone"):
-        fetch_dataset("nothing")
-
-
-def test_download_with_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ordinal codes of the server's answer get their labels back, NaN is missing."""
-    answer = SimpleNamespace(
-        data=np.array([[0.0, 1.5], [1.0, np.nan], [np.nan, 2.5]]),
-        feature_names=["colour", "size"],
-        categories={"colour": ["red", "blue"]},
-        target=np.array(["yes", "no", "yes"], dtype=object),
-    )
-    asked = {}
-    monkeypatch.setattr(
-        sklearn.datasets, "fetch_openml", lambda **options: asked.update(options) or answer
-    )
-    table = fetch_dataset("vote").train
-    assert asked["data_id"] == datasets.OPENML_IDS["vote"]
-    assert table.column("colour").values.tolist() == ["red", "blue", None]
-    np.testing.assert_array_equal(table.column("size").values, [1.5, np.nan, 2.5])
-    assert table.column("class").values.tolist() == ["yes", "no", "yes"]

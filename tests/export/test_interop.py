@@ -82,7 +82,7 @@ def test_a_graph_by_hand() -> None:
         ("rain", {"states": ["a", "a"]}, "the state 'a' twice"),
         ("rain", {"log_table": [0.0]}, r"must have shape \(2,\), got \(1,\)"),
         ("rain", {"log_table": "x"}, "must be an array"),
-        ("rain", {"log_table": [0.0, 0.0]}, "must sum to one"),
+        ("rain", {"log_table": [0.0, 0.0]}, "must sum to 1"),
         ("grass", {"parents": ["rain"]}, "must list its predecessors"),
     ],
 )

@@ -138,8 +138,8 @@ HOSTILE: list[tuple[Edit, str]] = [
         _set("log_tables", 0, value=[10**350, None]),
         r"\$\.log_tables\[0\]\[0\]: Number out of range",
     ),
-    (_set("log_tables", 0, value=[0.0, 0.0]), r"'rain' must sum to one"),
-    (_set("log_tables", 0, value=[None, None]), r"'rain' must sum to one"),
+    (_set("log_tables", 0, value=[0.0, 0.0]), r"'rain' must sum to 1"),
+    (_set("log_tables", 0, value=[None, None]), r"'rain' must sum to 1"),
 ]
 
 

@@ -235,7 +235,7 @@ def test_comments_that_do_not_fit_are_refused() -> None:
     assert_refused(network_from_bif, wrong, None, f"states, not {len(states) + 1}")
     twice = comment(name, network.names[1], list(states))
     assert_refused(network_from_bif, twice, None, "in its comments")
-    assert_refused(network_from_bif, comment(name, "x", ["a"]), None, "has one state")
+    assert_refused(network_from_bif, comment(name, "x", ["a"]), None, "has a single state")
 
 
 def test_comments_hide_words_that_a_reader_may_look_for() -> None:

@@ -27,7 +27,6 @@ from marginbn.network.explain import (
     Contribution,
     Explanation,
     explain_codes,
-    mean_contributions,
     nearest_rivals,
 )
 from marginbn.network.network import BayesianNetwork
@@ -226,8 +225,6 @@ def test_values_for_programs_are_json() -> None:
     assert [c["variable"] for c in data["contributions"]] == [
         c.variable for c in explanation.contributions
     ]
-    mean = mean_contributions(clf, WEATHER)
-    assert json.loads(json.dumps(mean.to_dict()))["mean"] == list(mean.mean)
 
 
 def test_explanations_are_a_list() -> None:
@@ -241,26 +238,6 @@ def test_explanations_are_a_list() -> None:
     assert str(explanations).count("log margin") == 4
     with pytest.raises(IndexError):
         explanations[4]
-
-
-def test_mean_contributions_are_means() -> None:
-    """Mean and mean size of each column, the largest size first; they sum to the mean margin."""
-    X, y = load_iris(return_X_y=True)
-    clf = TANClassifier().fit(X, y)
-    mean = mean_contributions(clf, X, y)
-    values = clf.explain(X, y).values
-    place = clf.network_.names.index(mean.variables[0])
-    assert mean.mean[0] == pytest.approx(values[:, place].mean())
-    assert mean.mean_absolute[0] == pytest.approx(np.abs(values[:, place]).mean())
-    assert list(mean.mean_absolute) == sorted(mean.mean_absolute, reverse=True)
-    assert sum(mean.mean) == pytest.approx(clf.explain(X, y).log_margins.mean())
-    assert (mean.n_samples, mean.argued_for) == (150, "true class")
-    assert mean_contributions(clf, X).argued_for == "predicted class"
-    assert str(mean).splitlines()[2].split() == [
-        mean.variables[0],
-        f"{mean.mean[0]:+.4f}",
-        f"{mean.mean_absolute[0]:.4f}",
-    ]
 
 
 @pytest.mark.parametrize(

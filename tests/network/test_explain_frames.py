@@ -1,4 +1,4 @@
-"""Explanations as data frames and in notebooks."""
+"""Explanations as columns and in notebooks."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ import pytest
 
 from marginbn import TANClassifier, load_model, save_model
 from marginbn.exceptions import DataWarning
-from marginbn.network.explain import Contribution, mean_contributions
+from marginbn.network.explain import Contribution
 
 RNG = np.random.default_rng(1)
 CLASS = RNG.integers(0, 3, 120)
@@ -22,11 +22,10 @@ def clf():
         return TANClassifier().fit(X, pd.Series(CLASS, name="kind"))
 
 
-def test_a_wide_frame_has_a_row_per_explanation(clf):
+def test_the_columns_have_a_row_per_explanation(clf):
     """All numbers of the single explanations, contributions under the names of the variables."""
     found = clf.explain(X)
-    frame = found.to_frame()
-    assert isinstance(frame, pd.DataFrame)
+    frame = pd.DataFrame(found.columns())
     names = ["row", "label", "rival", "predicted", "probability", "log_margin"]
     assert list(frame) == [*names, "kind", "contribution of label", "size"]
     for k in (0, 7):
@@ -36,26 +35,7 @@ def test_a_wide_frame_has_a_row_per_explanation(clf):
     parts = frame[["kind", "contribution of label", "size"]]
     assert parts.sum(axis=1).to_numpy() == pytest.approx(frame["log_margin"].to_numpy())
     assert frame["probability"].to_numpy() == pytest.approx(clf.predict_proba(X).max(axis=1))
-
-
-def test_a_long_frame_has_a_row_per_contribution(clf):
-    """In the order of the explanations."""
-    found = clf.explain(X)[:4]
-    frame = found.to_frame(long=True)
-    assert list(frame) == ["row", "variable", "state", "given", "contribution"]
-    expected = [
-        (e.row, c.variable, c.state, c.given, c.value) for e in found for c in e.contributions
-    ]
-    assert list(frame.itertuples(index=False, name=None)) == expected
-
-
-def test_the_frame_is_of_the_library_of_the_rows(clf):
-    """polars for polars; a name or False decides otherwise."""
-    found = clf.explain(pl.DataFrame(COLUMNS))
-    assert isinstance(found.to_frame(), pl.DataFrame)
-    assert isinstance(found.to_frame(as_frame="pandas"), pd.DataFrame)
-    assert isinstance(found.to_frame(as_frame=False), dict)
-    assert isinstance(found[:2].to_frame(), pl.DataFrame)
+    assert pl.DataFrame(found[3:5].columns())["row"].to_list() == [3, 4]
 
 
 def test_notebooks_show_bars(clf):
@@ -63,9 +43,6 @@ def test_notebooks_show_bars(clf):
     one = clf.explain(X)[0]
     assert one._repr_html_().count("<rect") == sum(c.value != 0 for c in one.contributions) + 1
     assert clf.explain(X)._repr_html_().endswith("(120 rows in all)</p>")
-    assert (
-        "mean contributions for the true class" in mean_contributions(clf, X, CLASS)._repr_html_()
-    )
     nasty = Contribution("<script>", "a", 1.0)
     html = type(one)(0, "a", "b", "a", 0.7, 1.0, (nasty,))._repr_html_()
     assert "<script>" not in html
@@ -87,7 +64,7 @@ def test_a_classifier_shows_its_network_below_the_box(clf, tmp_path):
     assert "sk-top-container" in html
     assert "<svg" in html
     assert "2 features" in html
-    assert clf._repr_mimebundle_()["text/html"].count("How well it classifies") == 1
+    assert clf._repr_mimebundle_()["text/html"].count("Measure its accuracy") == 1
     assert "<svg" not in TANClassifier()._repr_html_()
     save_model(clf, tmp_path / "model.json")
     assert "claimed by the file" in load_model(tmp_path / "model.json")._repr_html_()

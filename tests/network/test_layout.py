@@ -13,8 +13,8 @@ from sklearn.isotonic import isotonic_regression
 from marginbn.exceptions import InputError
 from marginbn.network.layout import (
     BOX_HEIGHT,
-    Box,
-    Graph,
+    LabelBox,
+    LayeredGraph,
     Layout,
     Route,
     count_crossings,
@@ -51,7 +51,7 @@ def points_on(route: Route) -> np.ndarray:
     return np.concatenate(pieces)
 
 
-def overlap(a: Box, b: Box) -> bool:
+def overlap(a: LabelBox, b: LabelBox) -> bool:
     return abs(a.x - b.x) < (a.width + b.width) / 2 and abs(a.y - b.y) < (a.height + b.height) / 2
 
 
@@ -98,7 +98,7 @@ def test_nothing_touches_and_arcs_point_down(structure: Structure) -> None:
             assert_goes_around(route, layout.boxes)
 
 
-def assert_goes_around(route: Route, boxes: tuple[Box, ...]) -> None:
+def assert_goes_around(route: Route, boxes: tuple[LabelBox, ...]) -> None:
     points = points_on(route)
     for box in boxes:
         inside = (np.abs(points[:, 0] - box.x) < box.width / 2) & (
@@ -157,9 +157,9 @@ def test_spreading_is_isotonic_regression(pairs: list[tuple[int, int]]) -> None:
     assert np.allclose(spread(wishes, distances), expected)
 
 
-def crossed() -> Graph:
+def crossed() -> LayeredGraph:
     """Two links that cross: 0 -> 3 and 1 -> 2."""
-    return Graph(((0, 1), (2, 3)), (1.0,) * 4, ((0, 3), (1, 2)), {})
+    return LayeredGraph(((0, 1), (2, 3)), (1.0,) * 4, ((0, 3), (1, 2)), {})
 
 
 def test_a_crossing_is_undone() -> None:
@@ -179,7 +179,7 @@ def test_crossings_are_counted_as_they_are_drawn(seed: int, upper: int, lower: i
     rng = np.random.default_rng(seed)
     rows = tuple(range(upper)), tuple(range(upper, upper + lower))
     links = tuple((a, b) for a in rows[0] for b in rows[1] if rng.random() < 0.5)
-    graph = Graph(rows, (1.0,) * (upper + lower), links, {})
+    graph = LayeredGraph(rows, (1.0,) * (upper + lower), links, {})
     slow = sum((a - c) * (b - d) < 0 for (a, b), (c, d) in itertools.combinations(links, 2))
     assert count_crossings(graph, rows) == slow
     assert count_crossings(graph, sort_rows(graph)) <= slow

@@ -99,10 +99,10 @@ FAIR = np.log([0.5, 0.5])
     [
         ((), (), (), "at least one variable"),
         (((),), (COIN, DIE), (FAIR,), "agree in length"),
-        (((),), (COIN,), (np.log([0.5, 0.4]),), "'coin' must sum to one, but one is off by 0.1"),
+        (((),), (COIN,), (np.log([0.5, 0.4]),), "'coin' must sum to 1; the largest error is 0.1"),
         (((),), (COIN,), (np.array([math.nan, 0.0]),), "log probabilities, got NaN"),
         (((),), (COIN,), (np.array([math.inf, 0.0]),), "log probabilities, got NaN or inf"),
-        (((),), (COIN,), (np.array([800.0, 0.0]),), "must sum to one"),
+        (((),), (COIN,), (np.array([800.0, 0.0]),), "must sum to 1"),
         (((),), (COIN,), (np.log([0.2, 0.3, 0.5]),), r"shape \(2,\), got \(3,\)"),
         (((), ()), (COIN, COIN), (FAIR, FAIR), "variable names must be unique, repeated: 'coin'"),
         (((),), (Variable("c", ("a", "a")),), (FAIR,), "state labels of 'c' must be unique"),

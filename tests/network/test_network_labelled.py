@@ -1,16 +1,13 @@
 """Evidence as the table has it, answers with labels: dicts, pandas and polars."""
 
 import datetime
-import pickle
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 from marginbn import (
     InputError,
-    MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
     TANClassifier,
     load_model,
@@ -60,70 +57,24 @@ def test_a_posterior_by_values_is_a_prediction(pandas_clf):
     assert asked == pytest.approx(pandas_clf.predict_proba(pd.DataFrame([row]))[0], abs=1e-12)
 
 
-def test_answers_come_in_the_frames_of_the_training_table(pandas_clf):
-    """Series and frames of pandas, frames of polars, else dicts."""
-    network = pandas_clf.network_
-    posterior = network.posterior("ill", {"age": 53})
-    assert isinstance(posterior, pd.Series)
-    assert posterior["yes"] == network.posterior_array("ill", {"age": 53})[1]
-    assert isinstance(network.sample(3, 0), pd.DataFrame)
-    polars_clf = TANClassifier().fit(pl.DataFrame(COLUMNS), pl.Series("ill", ILL))
-    for answer in (
-        polars_clf.network_.posterior("ill"),
-        polars_clf.network_.table("sex"),
-        polars_clf.network_.sample(3, 0),
-    ):
-        assert isinstance(answer, pl.DataFrame)
-    rows = [list(row) for row in zip(*COLUMNS.values(), strict=True)]
-    plain = TANClassifier().fit(rows, ILL).network_
-    for answer in (plain.posterior("class"), plain.table("x1"), plain.sample(3, 0)):
-        assert isinstance(answer, dict)
-
-
-def test_a_frame_can_be_asked_for_and_declined(pandas_clf):
-    """By name of the library, or False for dicts."""
-    network = pandas_clf.network_
-    assert isinstance(network.posterior("ill", as_frame=False), dict)
-    assert isinstance(network.table("age", as_frame="polars"), pl.DataFrame)
-    assert isinstance(network.with_frames(None).sample(2, 0, as_frame=True), pd.DataFrame)
-    with pytest.raises(InputError, match="as_frame must be"):
-        network.table("age", as_frame="excel")
-
-
 def test_a_table_has_a_row_per_state_of_the_parents(pandas_clf):
-    """As dict and as frame the numbers of the table itself."""
+    """The numbers of the table itself, by the labels of the states."""
     network = pandas_clf.network_
     for i, name in enumerate(network.names):
         numbers = np.exp(network.log_tables[i]).reshape(-1, network.arities[i])
-        frame = network.table(name)
-        states = list(network.variables[i].states)
-        assert np.array_equal(frame[states].to_numpy(), numbers)
-        assert list(frame.columns) == [*(network.names[p] for p in parents(network, i)), *states]
-        plain = network.table(name, as_frame=False)
-        rows = [plain] if not parents(network, i) else plain.values()
+        table = network.table(name)
+        rows = [table] if not parents(network, i) else [*table.values()]
+        assert all(tuple(row) == network.variables[i].states for row in rows)
         assert [list(row.values()) for row in rows] == numbers.tolist()
 
 
-def test_a_state_with_the_name_of_a_parent_keeps_its_column():
-    """No column of the frame is lost."""
-    X = pd.DataFrame({"b": ["yes", "no"] * 10, "yes": ["u", "v"] * 10})
-    network = NaiveBayesClassifier().fit(X, pd.Series(["yes", "no"] * 10, name="yes_")).network_
-    assert list(network.table("b").columns) == ["yes_", "no", "yes"]
-    X = pd.DataFrame({"b": ["y", "no"] * 10})
-    network = NaiveBayesClassifier().fit(X, pd.Series(["yes", "no"] * 10, name="y")).network_
-    assert list(network.table("b").columns) == ["y", "no", "state = y"]
-
-
 def test_labelled_joint_answers_agree_with_the_array(pandas_clf):
-    """Tuples of states, or a column per variable, in the order of the query."""
+    """Tuples of states, in the order of the query."""
     network = pandas_clf.network_
     array = network.posterior_array(["ill", "sex"], {"age": 3})
-    plain = network.posterior(["ill", "sex"], {"age": 3}, as_frame=False)
+    plain = network.posterior(["ill", "sex"], {"age": 3})
     assert list(plain) == [("no", "female"), ("no", "male"), ("yes", "female"), ("yes", "male")]
     assert list(plain.values()) == array.ravel().tolist()
-    frame = network.posterior(["ill", "sex"], {"age": 3})
-    assert list(frame.columns) == ["ill", "sex", "probability"]
-    assert frame["probability"].tolist() == array.ravel().tolist()
 
 
 def test_a_labelled_sample_is_the_sample(pandas_clf):
@@ -131,14 +82,7 @@ def test_a_labelled_sample_is_the_sample(pandas_clf):
     network = pandas_clf.network_
     codes, table = network.sample_codes(20, 4), network.sample(20, 4)
     for i, variable in enumerate(network.variables):
-        assert table[variable.name].tolist() == [variable.states[k] for k in codes[:, i]]
-
-
-def test_the_frames_survive_copies_but_take_no_part_in_comparisons(pandas_clf):
-    """A pickled network answers alike; equal networks are equal."""
-    network = pandas_clf.network_
-    assert pickle.loads(pickle.dumps(network)).frames == "pandas"
-    assert network == network.with_frames(None)
+        assert table[variable.name] == [variable.states[k] for k in codes[:, i]]
 
 
 def test_values_are_understood_after_reading_a_model_file(pandas_clf, tmp_path):
@@ -146,17 +90,8 @@ def test_values_are_understood_after_reading_a_model_file(pandas_clf, tmp_path):
     save_model(pandas_clf, tmp_path / "model.json")
     loaded = load_model(tmp_path / "model.json").network_
     evidence = {"age": 53, "smokes": True}
-    expected = pandas_clf.network_.posterior("ill", evidence, as_frame=False)
+    expected = pandas_clf.network_.posterior("ill", evidence)
     assert loaded.posterior("ill", evidence) == expected
-
-
-@pytest.mark.parametrize(
-    "clf", [TANClassifier(), MaxMarginBNClassifierCV(gammas=[1.0], max_parents=[1], cv=2)]
-)
-def test_other_classifiers_know_the_library_too(clf):
-    """Trained tables, chosen settings."""
-    network = clf.fit(pd.DataFrame(COLUMNS), pd.Series(ILL, name="ill")).network_
-    assert isinstance(network.posterior("ill", {"age": 53}), pd.Series)
 
 
 def parents(network, i):

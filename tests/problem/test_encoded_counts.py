@@ -16,6 +16,7 @@ from marginbn.problem.encoded import (
     EncodedData,
     check_joint_states,
     contingency,
+    count_states,
     joint_codes,
 )
 from strategies import encoded_data, make_data, make_variables
@@ -58,6 +59,18 @@ def test_every_cell_adds_the_weights_of_its_rows(draw: st.DataObject, data: Enco
             if tuple(row[c] for c in columns) == state
         ]
         assert counts[state] == pytest.approx(math.fsum(rows), abs=1e-12)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_blocks_of_rows_add_up(is_weighted: bool) -> None:
+    """Rows of several blocks, with weights that differ and without."""
+    rng = np.random.default_rng(0)
+    codes = [rng.integers(0, k, 50_000).astype(np.uint8) for k in (2, 5, 3)]
+    weights = rng.random(50_000) if is_weighted else np.ones(50_000)
+    expected = np.zeros((2, 5, 3))
+    np.add.at(expected, tuple(codes), weights)
+    found = count_states(codes, (2, 5, 3), weights if is_weighted else None)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @given(encoded_data(min_variables=2))

@@ -32,8 +32,14 @@ from marginbn.proof.certificate import (
     NamedRow,
     Score,
 )
-from marginbn.proof.checker.bounds import NOTHING, Clusters, Forests, IntegerMajorant
-from marginbn.proof.checker.forests import best_arborescence, best_forest
+from marginbn.proof.checker.bounds import (
+    NOTHING,
+    Clusters,
+    Forests,
+    IntegerMajorant,
+    best_arborescence,
+    best_forest,
+)
 from marginbn.proof.checker.statement import Space, build_space
 from marginbn.proof.checker.values import (
     SHIFT,
@@ -73,8 +79,9 @@ def test_the_tightest_bound_one_can_check_by_hand() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"bound": 35.9}, "leaf 0: structures may score up to 36.0"),
-        ({"objective": 36.1}, "the incumbent scores 36.0, less than the claimed"),
+        ({"objective": 35.8, "bound": 35.9}, "leaf 0: structures may score up to 36.0"),
+        ({"objective": 36.1, "bound": 36.2}, "the incumbent scores 36.0, less than the claimed"),
+        ({"bound": 35.9}, "objective 36.0 exceeds the claimed bound 35.9: both cannot hold"),
         ({"incumbent": ((1,), (0,))}, "directed cycle"),
         ({"incumbent": ((), (1,))}, "no candidate"),
         ({"incumbent": ((),)}, "every variable"),
@@ -135,7 +142,7 @@ def test_each_side_holds_what_it_should(object_: list[int], failing: str, kind: 
     """The class has no parents here, so only structures with the arc 0 -> 1 score above 1: the
     side that holds them fails, the other one does not.
     """
-    sets = Candidates(None, (((),), ((), (0,))), np.zeros(0, dtype=bool))
+    sets = Candidates(None, (((),), ((), (0,))))
     certificate = replace(
         tiny_certificate(3.0, share=2, objective=0.0, bound=1.0),
         candidates=sets,
@@ -174,37 +181,38 @@ def test_multipliers_by_hand() -> None:
         assert reason in verdict.reason
 
 
-def test_only_dominated_candidates_may_be_dropped() -> None:
+def test_only_dominated_candidates_may_be_unlisted() -> None:
     """log likelihood: class and x alone have 18 log 1/2 each, x below the class has 0.
 
-    Dropping {class} hides the best structure, so the loss is added to the bound; dropping {}
-    leaves {class} without subset, so nothing says what it was dominated by.
+    Without {class} the best structure is hidden; without {} nothing dominates.
     """
     alone = 18 * math.log(0.5)
-    sets = (((),), ((), (0,)))
+    rule = enumerate_candidates(2, 1, class_restricted=False).rule
     hidden = replace(
         tiny_certificate(),
         score=Score("loglik"),
-        candidates=Candidates(None, sets, np.array([False, False, True])),
+        candidates=Candidates(rule, (((), (1,)), ((),))),
         incumbent=((), ()),
         objective=2 * alone - 1e-6,
         bound=2 * alone + 1e-6,
+        tree=np.array([CLUSTERS, 0, 0], dtype=np.int32),
+        multipliers=(Multipliers((), ()),),
         duals=(),
     )
-    assert "structures may score up to" in verify_certificate(hidden).reason
-    assert verify_certificate(replace(hidden, bound=alone + 1e-6))
-    orphan = Candidates(None, sets, np.array([False, True, False]))
-    assert (
-        "no subset of it is kept" in verify_certificate(replace(hidden, candidates=orphan)).reason
-    )
-    short = Candidates(None, sets, np.array([True]))
-    assert "cannot be dropped" in verify_certificate(replace(hidden, candidates=short)).reason
+    reason = verify_certificate(hidden).reason
+    assert "variable 1 may have the parents (0,), which are not listed" in reason
+    allowed = replace(hidden.candidates, loss=1e-9 - alone)
+    assert "up to" in verify_certificate(replace(hidden, candidates=allowed)).reason
+    assert verify_certificate(replace(hidden, candidates=allowed, bound=1e-6 - alone))
+    orphan = replace(hidden.candidates, listed=(((), (1,)), ((0,),)))
+    orphaned = replace(hidden, candidates=orphan, incumbent=((), (0,)))
+    assert "may have the parents ()" in verify_certificate(orphaned).reason
 
 
 def test_forests_bound_only_forests() -> None:
     """Where a feature may have parents without the class a bound by forests is refused."""
     problem = small_linear_problem(0, n_features=2, n_rows=10, max_parents=1)
-    candidates, _ = define_candidates(problem)
+    candidates = define_candidates(problem)
     assert problem.origin is not None
     data = define_data(problem.origin[0])
     certificate = Certificate(
@@ -290,7 +298,7 @@ def test_the_rule_makes_the_package_s_candidates(restricted: bool, max_parents: 
     candidates = enumerate_candidates(
         5, max_parents, class_restricted=restricted, forbidden=[(1, 2), (0, 3)], constant=[4]
     )
-    made = Candidates(candidates.rule, (), np.zeros(0, dtype=bool))
+    made = Candidates(candidates.rule, ())
     space = build_space(define_data(problem.margins.data), made)
     assert space.parents == list(candidates.parents)
     assert space.child.tolist() == candidates.child.tolist()
@@ -376,9 +384,8 @@ def test_leaves_are_bounded_by_their_best_structure(seed: int) -> None:
     pairs = list(itertools.combinations(range(n), 2))
     present = frozenset(pair for pair in pairs if rng.random() < 0.25)
     best = best_of_leaf(space, values.tolist(), allowed, present)
-    everything = np.ones(candidates.n_candidates, dtype=bool)
     majorant = IntegerMajorant(7, values)
-    found = Forests(space, everything).bound(majorant, allowed, present, -(2**50))
+    found = Forests(space).bound(majorant, allowed, present, -(2**50))
     assert found == (NOTHING if best == NOTHING else best + 7)
     rows = (
         *(NamedRow("cluster", p) for p in pairs),

@@ -97,7 +97,7 @@ def wide_chain(depth: int, n: int) -> Certificate:
         replace(
             chain(depth),
             data=data,
-            candidates=Candidates(rule, (), np.zeros(0, dtype=bool)),
+            candidates=Candidates(rule, ()),
             incumbent=((), *((0,),) * n),
         )
     )

@@ -105,7 +105,7 @@ def one_row(weight: float, score: str, objective: float, bound: float) -> Certif
         fingerprint=data.fingerprint(),
         data=data,
         score=Score(score),
-        candidates=Candidates(None, (((), (1,)), ((), (0,))), np.zeros(0, dtype=bool)),
+        candidates=Candidates(None, (((), (1,)), ((), (0,)))),
         incumbent=((), (0,)),
         objective=objective,
         bound=bound,

@@ -44,17 +44,16 @@ def dual_certificate(seed: int, grid: int) -> Certificate:
         tiny_certificate(gamma=1.7),
         data=data,
         fingerprint=data.fingerprint(),
-        candidates=define_candidates(margin_problem(encoded, enumerate_candidates(4, 2)))[0],
+        candidates=define_candidates(margin_problem(encoded, enumerate_candidates(4, 2))),
         duals=tuple(duals),
         grid=grid,
     )
 
 
 def majorants_of(certificate: Certificate) -> Majorants:
-    """All of them, no candidate dropped."""
+    """All of them."""
     space = build_space(certificate.data, certificate.candidates)
-    kept = np.ones(len(space.parents), dtype=bool)
-    return Majorants(certificate, space, ExactCounts(certificate.data), kept)
+    return Majorants(certificate, space, ExactCounts(certificate.data))
 
 
 def upper_columns(certificate: Certificate) -> list[list[int]]:
@@ -203,13 +202,12 @@ def test_coefficients_are_exact_in_double_precision(sign: int) -> None:
 
 
 def test_a_decomposable_score_is_its_own_majorant() -> None:
-    """Upper ends, rounded up; dropped candidates have no value, and there is no constant."""
+    """Upper ends, rounded up, and there is no constant."""
     certificate = replace(tiny_certificate(), score=Score("loglik"), duals=(), grid=-3)
     space = build_space(certificate.data, certificate.candidates)
-    kept = np.array([True, True, True, False])
-    majorants = Majorants(certificate, space, ExactCounts(certificate.data), kept)
+    majorants = Majorants(certificate, space, ExactCounts(certificate.data))
     unit = 2**SHIFT // 8
     majorants.__dict__["scores"] = [(0, 9 * unit), (0, 9 * unit + 1), (0, -9 * unit - 1), (0, unit)]
     assert majorants.count == 1
     assert majorants[0].constant == 0
-    assert majorants[0].values.tolist() == [9, 10, -9, 0]
+    assert majorants[0].values.tolist() == [9, 10, -9, 1]

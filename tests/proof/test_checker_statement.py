@@ -16,7 +16,6 @@ from marginbn.proof.checker.statement import (
     Space,
     build_space,
     is_acyclic,
-    one_fewer,
 )
 from problems import random_candidates
 
@@ -29,7 +28,7 @@ def data_of(n: int) -> Data:
 
 def listed(*sets: tuple[tuple[int, ...], ...]) -> Candidates:
     """Candidates without a rule."""
-    return Candidates(None, sets, np.zeros(0, dtype=bool))
+    return Candidates(None, sets)
 
 
 # ---------------------------------------------------------------------------------- candidates
@@ -42,7 +41,7 @@ def test_any_rule_makes_the_package_s_candidates() -> None:
     assert len(found) > 60
     assert sum(made.rule is not None and made.rule.class_arcs == "all" for made in found) > 10
     for made in found:
-        rule = Candidates(made.rule, (), np.zeros(0, dtype=bool))
+        rule = Candidates(made.rule, ())
         space = build_space(data_of(made.n_variables), rule)
         assert space.child.tolist() == made.child.tolist()
         assert space.parents == list(made.parents)
@@ -82,7 +81,7 @@ def test_parents_are_listed_in_order() -> None:
 def test_too_many_candidates_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four sets for each of three variables: the limits hold them, and not one more."""
     rule = enumerate_candidates(3, 2, class_restricted=False).rule
-    candidates = Candidates(rule, (), np.zeros(0, dtype=bool))
+    candidates = Candidates(rule, ())
     limits = "marginbn.proof.checker.statement."
     monkeypatch.setattr(limits + "LARGEST_TABLE", 36)
     assert len(build_space(data_of(3), candidates).parents) == 12
@@ -92,19 +91,6 @@ def test_too_many_candidates_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(limits + "LARGEST_TABLE", 11)
     with pytest.raises(RefutedError, match="variable 0 has too many"):
         build_space(data_of(3), candidates)
-
-
-def test_one_fewer_by_hand() -> None:
-    """Each member is left out once; of more than twenty members there are too many subsets."""
-    assert list(one_fewer((2, 5, 7))) == [(5, 7), (2, 7), (2, 5)]
-    assert list(one_fewer((3,))) == [()]
-    assert list(one_fewer(())) == []
-    one_fewer(tuple(range(20)))
-    with pytest.raises(RefutedError, match="21 members"):
-        one_fewer(tuple(range(21)))
-
-
-# ---------------------------------------------------------------------------------- graphs
 
 
 def test_acyclic_graphs_are_those_of_the_definition() -> None:

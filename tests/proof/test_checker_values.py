@@ -19,7 +19,7 @@ from marginbn.proof.checker.values import (
     SLACK,
     ExactCounts,
     MarginValues,
-    NotCheckableError,
+    RefutedError,
     decomposable_scores,
     local_score,
 )
@@ -176,5 +176,5 @@ def test_scores_are_enclosed(name: str) -> None:
 
 def test_other_scores_have_no_value() -> None:
     """Nothing is guessed from a name."""
-    with pytest.raises(NotCheckableError, match="'guess' is not known"):
+    with pytest.raises(RefutedError, match="'guess' is not known"):
         local_score(ExactCounts(table_of(0, weighted=False)), Score("guess"), 1, (0,))

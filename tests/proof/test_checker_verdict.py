@@ -1,4 +1,4 @@
-"""The checker's steps one by one: definition, incumbent, dropped candidates, tree."""
+"""The checker's steps one by one: definition, incumbent, tree."""
 
 from __future__ import annotations
 
@@ -149,10 +149,8 @@ def test_margins_of_the_incumbent_do_not_overflow(
 # ---------------------------------------------------------------------------------- dropping
 
 
-def checker_of_scores(
-    dropped: tuple[int, ...], scores: list[tuple[int, int]], **fields: object
-) -> Checker:
-    """Three variables, the last one with all parent sets, of which some are dropped; the scores
+def checker_of_scores(scores: list[tuple[int, int]], **fields: object) -> Checker:
+    """Three variables, the last one with all parent sets; the scores
     are lower and upper ends.
     """
     sets = (((),), ((),), ((), (0,), (1,), (0, 1)))
@@ -162,8 +160,7 @@ def checker_of_scores(
         states=(("a", "b"),) * 3,
         codes=np.array([[0, 0, 0], [1, 1, 1]], dtype=np.int32),
     )
-    out = np.isin(np.arange(6), [k + 2 for k in dropped])
-    candidates = Candidates(None, sets, out if dropped else out[:0])
+    candidates = Candidates(None, sets)
     certificate = replace(
         tiny_certificate(), data=data, score=Score("loglik"), candidates=candidates, **fields
     )
@@ -175,30 +172,13 @@ def checker_of_scores(
 SCORES = [(10, 12), (20, 22), (13, 17), (30, 33)]
 
 
-@pytest.mark.parametrize(
-    ("dropped", "loss"), [((), 0), ((2,), 7), ((3,), 13), ((2, 3), 13), ((1,), 12), ((1, 3), 20)]
-)
-def test_what_dropping_costs_by_hand(dropped: tuple[int, ...], loss: int) -> None:
-    """{} scores 10 to 12, {0} 20 to 22, {1} 13 to 17, {0, 1} 30 to 33: upper end of a dropped set
-    minus lower end of its best kept subset, the worst of all.
-    """
-    checker = checker_of_scores(dropped, SCORES)
-    assert checker.loss() == loss
-    assert np.flatnonzero(~checker.kept).tolist() == [k + 2 for k in dropped]
-
-
-def test_a_gain_of_dropping_is_not_passed_on() -> None:
-    """A dropped set that is far worse than its subsets costs nothing, and brings nothing."""
-    assert checker_of_scores((3,), [*SCORES[:3], (-9, -8)]).loss() == 0
-
-
 def test_the_incumbent_has_the_lower_end_of_its_scores() -> None:
     """Between the two ends nothing is proven."""
     scores = [(low * 2**SHIFT, high * 2**SHIFT) for low, high in SCORES]
     incumbent = ((), (), (0,))
-    checker_of_scores((), scores, incumbent=incumbent, objective=20.0).check_incumbent()
+    checker_of_scores(scores, incumbent=incumbent, objective=20.0).check_incumbent()
     with pytest.raises(RefutedError, match=r"scores 20\.0, less than the claimed objective 20\.1"):
-        checker_of_scores((), scores, incumbent=incumbent, objective=20.1).check_incumbent()
+        checker_of_scores(scores, incumbent=incumbent, objective=20.1).check_incumbent()
 
 
 # ---------------------------------------------------------------------------------- the tree

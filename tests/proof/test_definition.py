@@ -28,7 +28,6 @@ from marginbn.proof.definition import (
     define_data,
     define_score,
 )
-from marginbn.proof.format import read_certificate
 from problems import small_linear_problem, small_margin_problem
 
 LABELS = (Variable("class", ("a", "b")), Variable("x", ("0", "1")))
@@ -100,70 +99,42 @@ def test_scores_of_one_s_own_have_no_name() -> None:
 def test_a_rule_says_it_all_where_nothing_is_left_out() -> None:
     """Every number stays."""
     problem = small_margin_problem(0, n_features=3)
-    candidates, places = define_candidates(problem)
+    candidates = define_candidates(problem)
     assert candidates.rule == problem.candidates.rule
-    assert (candidates.listed, len(candidates.dropped)) == ((), 0)
-    assert places.tolist() == list(range(problem.candidates.n_candidates))
+    assert (candidates.listed, candidates.loss) == ((), 0.0)
 
 
 def test_candidates_without_a_rule_are_listed() -> None:
     """Child by child, in their order."""
     problem = margin_problem(DATA, replace(enumerate_candidates(2, 1), rule=None))
-    candidates, places = define_candidates(problem)
+    candidates = define_candidates(problem)
     assert candidates.rule is None
     assert candidates.listed == (((), (1,)), ((), (0,)))
-    assert places.tolist() == [0, 1, 2, 3]
 
 
-def test_dominated_candidates_are_marked() -> None:
-    """Where a kept subset speaks for them; the others have their numbers among all."""
+def test_dominated_candidates_are_not_listed() -> None:
+    """The rule is said, and the sets that matter are listed."""
     problem = small_linear_problem(0, n_features=3, max_parents=2)
     fewer = drop_dominated(problem)
-    candidates, places = define_candidates(fewer)
+    candidates = define_candidates(fewer)
     assert candidates.rule == problem.candidates.rule
-    assert candidates.listed == ()
-    assert 0 < candidates.dropped.sum() < len(candidates.dropped)
-    assert places.tolist() == np.flatnonzero(~candidates.dropped).tolist()
-    assert [problem.candidates.parents[k] for k in places] == list(fewer.candidates.parents)
-
-
-@pytest.mark.parametrize(("kept", "by_rule"), [([0, 2, 3], True), ([0, 1, 3], False)])
-def test_candidates_that_nobody_speaks_for_are_left_out_of_the_list(
-    kept: list[int], by_rule: bool
-) -> None:
-    """Class {}, {x}; x {}, {class}: {x} has the subset {}, but {} has none."""
-    linear = linear_problem(DATA, enumerate_candidates(2, 1), SCORES["k2"].function)
-    candidates, places = define_candidates(kept_only(linear, kept))
-    assert (candidates.rule is not None) == by_rule
-    assert places.tolist() == (kept if by_rule else [0, 1, 2])
-    listed, _ = define_candidates(kept_only(margin_problem(DATA, linear.candidates), kept))
+    assert [s for own in candidates.listed for s in own] == list(fewer.candidates.parents)
+    assert 0.0 < candidates.loss < 1e-9
+    margins = margin_problem(DATA, enumerate_candidates(2, 1))
+    listed = define_candidates(kept_only(margins, [0, 2, 3]))
     assert listed.rule is None  # nothing is dominated in a margin problem
-    assert listed.listed == ((((),), ((), (0,))) if by_rule else (((), (1,)), ((0,),)))
-    assert len(listed.dropped) == 0
+    assert listed.listed == (((),), ((), (0,)))
 
 
-def test_a_subset_may_be_two_parents_smaller() -> None:
-    """{} speaks for {class, y} as well, whatever is between them."""
-    problem = small_linear_problem(0, n_features=2, max_parents=2)
-    empty = [k for k, parents in enumerate(problem.candidates.parents) if not parents]
-    candidates, _ = define_candidates(kept_only(problem, empty))
-    assert candidates.rule is not None
-    assert candidates.dropped.sum() == problem.candidates.n_candidates - 3
-
-
-def test_a_rule_with_too_many_sets_is_cut_at_the_largest_kept_one(tmp_path: Path) -> None:
-    """All sets of any number of parents are 24 times 2^23: the proof is about smaller ones."""
+def test_a_rule_with_too_many_sets_to_list_is_proved_in_full(tmp_path: Path) -> None:
+    """All sets of any number of parents are 24 times 2^23, and the proof is about all of them."""
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 2, (60, 24)).astype(np.int32)
     codes[:, 1] = codes[:, 0] ^ (rng.random(60) < 0.1)
     variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(24))
     problem = local_scores(EncodedData(codes, np.ones(60), variables), "bic")
-    most = problem.candidates.max_parents
-    assert 1 <= most < problem.candidates.rule.max_parents
+    assert problem.candidates.max_parents < 23
     path = tmp_path / "proof"
     solve_structure(problem, certificate=path)
-    rule = read_certificate(path).candidates.rule
-    assert rule is not None
-    assert rule.max_parents == most
-    assert verify_certificate(path, expect=Statement(max_parents=most, class_restricted=False))
-    assert exact.main([str(path), "--statement", f'{{"max_parents": {most}}}']) == 0
+    assert verify_certificate(path, expect=Statement(max_parents=23, class_restricted=False))
+    assert exact.main([str(path), "--statement", '{"max_parents": 23}']) == 0

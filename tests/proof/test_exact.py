@@ -160,7 +160,7 @@ def one_heavy_row(weight: float, objective: float, bound: float) -> Certificate:
     data = Data(("class", "x"), (("a", "b"), ("0", "1")), codes, np.array([weight]))
     return Certificate(
         data.fingerprint(), data, Score("k2"),
-        Candidates(None, (((),), ((), (0,))), np.zeros(0, dtype=bool)), ((), ()),
+        Candidates(None, (((),), ((), (0,)))), ((), ()),
         objective, bound, -30, np.array([FOREST, 0], dtype=np.int32),
     )  # fmt: skip
 
@@ -229,7 +229,7 @@ def test_headers_that_are_not_as_described(old: str, new: str, tmp_path: Path) -
 def test_constants_have_one_state() -> None:
     """A12: a variable with several states cannot be declared constant to hide its parent sets."""
     rule = CandidateRule(1, True, required=(), forbidden=(), constant=(1,))
-    sets = Candidates(rule, (), np.zeros(0, dtype=bool))
+    sets = Candidates(rule, ())
     wrong = replace(tiny_certificate(), candidates=sets, incumbent=((), ()), objective=-1e-9)
     assert "a constant variable has several states" in second_opinion(wrong)
     data = replace(wrong.data, codes=wrong.data.codes * [1, 0], states=(("a", "b"), ("0",)))
@@ -258,7 +258,7 @@ def test_small_files_cannot_ask_for_all_memory(tmp_path: Path) -> None:
     data = Data(("class",), (labels,), np.zeros((20_000, 1), dtype=np.int32), np.ones(20_000))
     bomb = replace(
         tiny_certificate(), data=data, fingerprint=data.fingerprint(), incumbent=((),), duals=(),
-        candidates=Candidates(None, (((),),), np.zeros(0, dtype=bool)),
+        candidates=Candidates(None, (((),),)),
     )  # fmt: skip
     assert "too large" in second_opinion(bomb)
     many = CandidateRule(40, False, required=(), forbidden=(), constant=())
@@ -332,7 +332,7 @@ def test_any_rule_makes_the_package_s_candidates() -> None:
         own = object.__new__(exact.Checker)
         own.n = made.n_variables
         own.arities = [1 + (v not in made.rule.constant) for v in range(own.n)]
-        own.h = {"candidates": {"rule": vars(made.rule), "listed": (), "dropped": 0}}
+        own.h = {"candidates": {"rule": vars(made.rule), "listed": (), "loss": 0}}
         sets = [(i, s) for i in range(own.n) for s in own.sets_of(i)]
         assert sets == list(zip(made.child.tolist(), made.parents, strict=True))
 
@@ -344,7 +344,7 @@ def test_arcs_of_the_class_that_make_no_sense(restricted: bool, arcs: str) -> No
     own.n, own.arities = 2, [2, 2]
     rule = {"max_parents": 1, "class_restricted": restricted, "class_arcs": arcs}
     rule |= {"constant": (), "required": (), "forbidden": ()}
-    own.h = {"candidates": {"rule": rule, "listed": (), "dropped": 0}}
+    own.h = {"candidates": {"rule": rule, "listed": (), "loss": 0}}
     with pytest.raises(exact.Refuted, match="class arcs"):
         own.sets_of(1)
 
@@ -357,9 +357,8 @@ def checker_of(data: object, score: Score, parents: tuple[tuple[int, ...], ...])
     n = len(defined.names)
     own = len(parents) // n
     listed = tuple(tuple(parents[i * own : (i + 1) * own]) for i in range(n))
-    empty = np.zeros(0, dtype=bool)
     certificate = Certificate(
-        defined.fingerprint(), defined, score, Candidates(None, listed, empty), ((),) * n,
+        defined.fingerprint(), defined, score, Candidates(None, listed), ((),) * n,
         -1e9, 1e9, -10, np.array([CLUSTERS, 0, 0], dtype=np.int32),
         multipliers=(Multipliers((), ()),),
     )  # fmt: skip
@@ -517,7 +516,7 @@ def test_it_says_what_was_proved(tmp_path: Path, capsys: Capture) -> None:
     capsys.readouterr()
     assert run(certificate, tmp_path) == 0
     text = capsys.readouterr().out
-    assert "score: name multiclass, gamma 1, smoothing 1" in text
+    assert "score multiclass, gamma 1, smoothing 1" in text
     assert f"{len(certificate.data.codes)} rows" in text
     assert "'max_parents': 2" in text
     assert run(tiny_certificate(), tmp_path) == 0

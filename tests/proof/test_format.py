@@ -60,7 +60,7 @@ def tiny_certificate(
         fingerprint=data.fingerprint(),
         data=data,
         score=Score("multiclass", gamma),
-        candidates=Candidates(None, sets, np.zeros(0, dtype=bool)),
+        candidates=Candidates(None, sets),
         incumbent=((), (0,)),
         objective=objective,
         bound=bound,
@@ -89,7 +89,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_real_certificates_round_trip(seed: int, tmp_path: Path) -> None:
-    """Dual weights of several widths, clusters and dropped candidates come back too."""
+    """Dual weights of several widths, clusters and listed candidates come back too."""
     for problem in (
         small_margin_problem(seed, n_features=4),
         small_margin_problem(seed, n_features=3, max_parents=3),
@@ -292,7 +292,6 @@ def with_header(certificate: Certificate, **changes: object) -> bytes:
         ),
         ({"incumbent": [[], [-1]]}, r"header\.incumbent\[1\]\[0\]: Expected `int` >= 0"),
         ({"multipliers": 1}, "ends before"),
-        ({"candidates": {"rule": None, "listed": [[[]], [[]]], "dropped": 8}}, "ends before"),
     ],
 )
 def test_forged_headers_are_refused(changes: dict[str, object], reason: str) -> None:
@@ -372,14 +371,13 @@ def test_lengths_of_multipliers_are_not_negative() -> None:
         decode_certificate(MAGIC + zlib.compress(bytes(unfolded)))
 
 
-def test_rules_dropped_candidates_and_rows_come_back() -> None:
+def test_rules_lists_and_rows_come_back() -> None:
     """Every field of a certificate that has them all."""
     rule = CandidateRule(2, True, required=((0, 1),), forbidden=((1, 0),), constant=(1,))
-    dropped = np.array([True, False, False, True, True, False, True, False, False, True])
     certificate = replace(
         tiny_certificate(),
         score=Score("bdeu", 1.5, 0.25, 7.5),
-        candidates=Candidates(rule, (((), (1,)), ((),)), dropped),
+        candidates=Candidates(rule, (((), (1,)), ((),)), 0.125),
         rows=(NamedRow("cluster", (0, 1)), NamedRow("edge", (0, 1))),
         multipliers=(Multipliers((), ()), Multipliers((1, 0), (0.5, 1e-300))),
         duals=(),
@@ -388,7 +386,7 @@ def test_rules_dropped_candidates_and_rows_come_back() -> None:
     assert read.score == certificate.score
     assert read.candidates.rule == rule
     assert read.candidates.listed == (((), (1,)), ((),))
-    assert read.candidates.dropped.tolist() == dropped.tolist()
+    assert read.candidates.loss == 0.125
     assert (read.rows, read.multipliers) == (certificate.rows, certificate.multipliers)
 
 

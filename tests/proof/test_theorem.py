@@ -18,7 +18,7 @@ def with_rule(certificate: Certificate, **changes: object) -> Certificate:
     """The certificate with a rule of its own."""
     rule = CandidateRule(1, True, (), (), ())
     rule = replace(rule, **changes)  # type: ignore[arg-type]
-    return replace(certificate, candidates=Candidates(rule, (), np.zeros(0, dtype=bool)))
+    return replace(certificate, candidates=Candidates(rule, ()))
 
 
 def test_a_certificate_meets_its_own_statement() -> None:
@@ -81,7 +81,7 @@ def test_a_list_is_no_rule() -> None:
     """Whatever of a rule is asked for."""
     certificate = tiny_certificate()
     listed = tuple(((),) for _ in certificate.data.names)
-    certificate = replace(certificate, candidates=Candidates(None, listed, np.zeros(0, dtype=bool)))
+    certificate = replace(certificate, candidates=Candidates(None, listed))
     for wanted in (
         Statement(max_parents=0),
         Statement(class_restricted=True),
@@ -108,7 +108,7 @@ def test_names_that_two_variables_share_say_nothing() -> None:
     same = replace(certificate.data, names=("v",) * len(certificate.data.names))
     certificate = sealed(replace(certificate, data=same))
     told = differences(certificate, [Statement(required=())])
-    assert "names say nothing" in told[-1]
+    assert "names do not identify variables" in told[-1]
 
 
 def test_numbers_of_variables_that_do_not_exist_are_shown() -> None:

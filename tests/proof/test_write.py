@@ -47,7 +47,7 @@ from marginbn.proof.record import (
     quantise,
     smooth_shares,
 )
-from marginbn.solvers import TracePoint, solve_structure
+from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_bound.kernels.records import Box
 from marginbn.solvers.branch_bound.kernels.repair import contains
 from marginbn.solvers.result import Status
@@ -254,15 +254,22 @@ def test_a_stopped_solve_proves_its_gap(max_parents: int, tmp_path: Path) -> Non
     assert gaps[0] > gaps[1] > 1e-6
 
 
-def test_a_certificate_that_proves_less_is_told(tmp_path: Path) -> None:
-    """Where the search is done but its proof is not, a warning says both gaps."""
+def test_a_certificate_that_proves_less_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the search is done but its proof ends at the root, a warning says both gaps."""
     problem = small_margin_problem(5, n_features=7, n_rows=80, gamma=2.0)
+    visit, visits = ForestRelaxation.visit, []
 
-    def stop_late(point: TracePoint) -> bool:
-        return point.gap <= 1e-6  # the search is done: no need to go on
+    def visit_the_root(self: ForestRelaxation, claim: Claim) -> Visit:
+        if visits:
+            raise Stopped(Status.TIME_LIMIT)
+        visits.append(claim)
+        return visit(self, claim)
 
+    monkeypatch.setattr(ForestRelaxation, "visit", visit_the_root)
     with pytest.warns(CertificateWarning, match="the certificate proves a gap of"):
-        result = solve_structure(problem, certificate=tmp_path / "c", callback=stop_late)
+        result = solve_structure(problem, certificate=tmp_path / "c")
     assert result.status is Status.OPTIMAL
     assert verify_certificate(tmp_path / "c").gap > 1e-6
 
@@ -424,7 +431,8 @@ def test_another_table_is_told(tmp_path: Path) -> None:
     run("fit", table, "-t", "kind", "--holdout", "0", "--certificate", proof, "-o", model)
     text = table.read_text()
     for changed, reason in (
-        (text + "\nTrue,True,True,no", "other rows"),
+        (text + "\nTrue,True,True,no", "the table has 61 rows to learn from, not 60"),
+        (text.replace("True,True", "False,True", 1), "rows have other weights"),
         (text.replace("True", "T"), "has no state for"),
         (text.replace("a,b,c", "a,b,d"), "lacks columns: ['c']"),
     ):

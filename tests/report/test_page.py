@@ -410,7 +410,7 @@ def test_quality_and_proof_are_told_and_neither_hides_the_other(
     assert guess.name == "most frequent class"
     half = max(own.half_width, told_interval(own.accuracy, len(y)))
     low, high = own.accuracy - half, min(1.0, own.accuracy + half)
-    assert f"{100 * own.accuracy:.1f} % of 150 rows in 3 folds are classified right" in page.text
+    assert f"{100 * own.accuracy:.1f} % right on 150 rows in 3 folds" in page.text
     assert f"({100 * low:.1f} to {100 * high:.1f} %)" in page.text
     assert f"most frequent class gives {100 * guess.accuracy:.1f} %" in page.text
     assert verdict(margin) in page.text
@@ -439,7 +439,7 @@ def test_what_a_model_file_says_is_shown_without_rows(saved: Path) -> None:
     assert run("fit", saved.with_name("toy.csv"), *options, "-o", saved).exit_code == 0
     assert run("report", saved, "-o", page, "-q").exit_code == 0
     n_rows = load_model(saved).provenance_.held_out["n_rows"]
-    assert f"of {n_rows:.0f} held-out rows are classified right" in read_page(page).text
+    assert f"right on {n_rows:.0f} held-out rows" in read_page(page).text
 
 
 def two_classes(n_rows: int = 200) -> tuple[pd.DataFrame, pd.Series]:
@@ -473,7 +473,7 @@ def test_the_accuracy_of_the_page_is_that_of_the_held_out_rows(
     save_model(default, tmp_path / "m.json")
     for model in (default, load_model(tmp_path / "m.json")):
         page = Page(make_report(model).html)
-        expected = f"{100 * quality.accuracy:.1f} % of 200 held-out rows are classified right"
+        expected = f"{100 * quality.accuracy:.1f} % right on 200 rows, each held out once"
         assert expected in page.text
         assert page.values["threshold"]["above"] == [list(pair) for pair in quality.above]
         assert page.values["threshold"]["totals"] == [c.n_rows for c in quality.classes[::-1]]
@@ -487,7 +487,8 @@ def test_fit_and_report_have_one_accuracy(tmp_path: Path) -> None:
     options = ["--target", "left", "-o", tmp_path / "m.json"]
     printed = " ".join(run("fit", tmp_path / "t.csv", *options).stdout.split())
     found = re.search(
-        r"Accuracy on (\d+) held-out rows: ([\d.]+) % ± [\d.]+ \(majority class ([\d.]+) %, "
+        r"Accuracy on (\d+) rows, each held out once: ([\d.]+) % ± [\d.]+ "
+        r"\(majority class ([\d.]+) %, "
         r"logistic regression ([\d.]+) %\); log loss ([\d.]+), AUC ([\d.]+)",
         printed,
     )
@@ -495,7 +496,7 @@ def test_fit_and_report_have_one_accuracy(tmp_path: Path) -> None:
     n_rows, accuracy, majority, logistic, log_loss, auc = found.groups()
     assert run("report", tmp_path / "m.json", "-o", tmp_path / "r.html", "-q").exit_code == 0
     text = read_page(tmp_path / "r.html").text
-    assert f"{accuracy} % of {n_rows} held-out rows are classified right" in text
+    assert f"{accuracy} % right on {n_rows} rows, each held out once" in text
     assert f"most frequent class gives {majority} %" in text
     assert f"Logistic regression gets {logistic} % right" in text
     assert f"log loss {log_loss}" in text
@@ -508,7 +509,7 @@ def test_quality_that_fit_measured_on_other_rows_is_told_apart(
     """A test set at fit: the page measures the held-out rows, and names the other number."""
     save_model(default, tmp_path / "m.json", held_out={"accuracy": 0.875, "n_rows": 80})
     text = Page(make_report(load_model(tmp_path / "m.json")).html).text
-    assert "% of 200 held-out rows are classified right" in text
+    assert "% right on 200 rows, each held out once" in text
     assert "On 80 other rows, fit measured 87.5 %." in text
 
 
@@ -562,6 +563,7 @@ def test_a_column_that_gives_the_class_away_is_the_first_thing_to_read() -> None
     for report in (make_report(fitted), make_report(fitted, X, y)):
         page = Page(report.html)
         assert page.text.index("'status' alone gives the class away") < page.text.index("How good")
+        assert "X.drop(columns=['status'])" in page.text
         assert "card warnings bad" in [a.get("class") for _, a in page.seen]
         assert "card open" in [a.get("class") for _, a in page.seen]
 
@@ -572,7 +574,7 @@ def test_an_accuracy_of_one_is_a_reason_to_look() -> None:
     X = pd.DataFrame(rng.choice(["u", "v"], size=(300, 2)), columns=["a", "b"])
     y = pd.Series(np.where(X["a"] == X["b"], "same", "other"), name="is")
     page = Page(make_report(BNClassifier().fit(X, y)).html)
-    assert "100.0 % of 300 held-out rows" in page.text
+    assert "100.0 % right on 300 rows, each held out once" in page.text
     assert "Every held-out row is classified right" in page.text
     assert "card warnings open" in [a.get("class") for _, a in page.seen]
 
@@ -601,6 +603,9 @@ def test_measures_are_those_of_the_library(
     assert f"{100 * quality.balanced_accuracy:.2f}" in text
     for one in quality.classes:
         assert f"{one.label} {one.n_rows} {100 * (one.recall or 0):.2f}" in text
+    assert f"is the calibration error, {100 * quality.calibration_error:.1f} %." in text
+    printed = dict(quality.summary())["calibration error"]
+    assert f"calibration error of its probabilities is {printed}" in text.replace("\xa0", " ")
     for bin_ in quality.calibration:
         assert f"{bin_.n_rows} rows" in report.html
     cells = re.findall(r'<td[^>]*style="--p:[\d.]+">(\d+)</td>', report.html)

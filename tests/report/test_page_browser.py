@@ -47,9 +47,8 @@ def iris_page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BaseBNCla
 
 def as_classifier(network: BayesianNetwork) -> BaseBNClassifier:
     """A classifier around any network, for pages of networks that nobody would learn."""
-    names = list(network.names[1:])
-    X = np.array([["s"] * len(names)] * 4, dtype=object)
-    fitted = NaiveBayesClassifier().fit(X, ["s0", "s0", "s1", "s1"])
+    rows = [dict.fromkeys(network.names[1:], "s")] * 4
+    fitted = NaiveBayesClassifier().fit(rows, ["s0", "s0", "s1", "s1"])
     fitted.network_ = network
     fitted.structure_ = network.structure
     return fitted

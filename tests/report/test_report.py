@@ -143,7 +143,7 @@ def test_the_text_fits_the_terminal(margin: BaseBNClassifier, width: int) -> Non
     text = describe(margin, [AccuracyLine(0.9, 100, ("setosa", 0.4))], width)
     assert max(map(len, text.splitlines())) <= width
     assert f"objective   {margin.objective_:.4f}" in text
-    assert "held out    90.00 % +- 5.88 (100 rows)" in text
+    assert "held out    90.0 % ± 5.9 (100 rows)" in text
     assert "classes     3: setosa, versicolor, virginica" in text
 
 
@@ -216,7 +216,7 @@ def measured(predicted: list[str], labels: list[str]) -> AccuracyLine:
 def test_accuracy_is_measured_against_the_labels() -> None:
     """Two of three right, with an interval."""
     line = measured(["a", "b", "b"], ["a", "b", "a"])
-    assert line.text() == "66.67 % +- 45.90 (3 rows)"
+    assert line.text() == "66.7 % ± 45.9 (3 rows)"
 
 
 def test_numbers_read_well() -> None:
@@ -246,13 +246,13 @@ def test_the_second_half_of_the_verdict(margin: MaxMarginBNClassifier) -> None:
     good = measured(["a"] * 7 + ["b", "b", "a"], labels)
     lines = describe(margin, [good]).splitlines()
     assert lines[0].startswith("Proved: largest")
-    expected = "Accuracy on 10 held-out rows: 90.00 % +- 30.42 (majority class a: 70.00 %)."
+    expected = "Accuracy on 10 held-out rows: 90.0 % ± 30.4 (majority class a: 70.0 %)."
     assert " ".join(lines[1:3]).startswith(expected)
     bad = measured(["b"] * 10, labels)
     text = " ".join(describe(margin, [bad]).splitlines()[1:3])
-    assert "30.00 % +- 30.32 (no better than the majority class a: 70.00 %)." in text
+    assert "30.0 % ± 30.3 (no better than the majority class a: 70.0 %)." in text
     assert quality_verdict(margin).endswith("was not measured on held-out rows.")
     told = copy(margin)
     told.provenance_ = Provenance(held_out={"accuracy": 0.75, "n_rows": 40})
-    assert quality_verdict(told) == "Accuracy on 40 held-out rows: 75.00 %, by its file."
+    assert quality_verdict(told) == "Accuracy on 40 held-out rows: 75.0 %, by its file."
     assert summarise(margin, [good])["quality_verdict"] == quality_verdict(margin, [good])

@@ -32,7 +32,6 @@ from marginbn.solvers.checkpoint import (
     Frame,
     Saved,
     SearchState,
-    keep_as,
     pack,
     read_frame,
     remove_leftovers,
@@ -183,8 +182,8 @@ def test_impossible_places_are_told_before_the_search(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- saving
 
 
-def test_what_is_saved_is_loaded_and_the_one_before_is_kept(tmp_path: Path) -> None:
-    """Two files: the newest and the previous one."""
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    """One file, the newest state."""
     path = tmp_path / "c"
     first = Checkpoint(path, problem())
     assert first.saved is None
@@ -195,21 +194,7 @@ def test_what_is_saved_is_loaded_and_the_one_before_is_kept(tmp_path: Path) -> N
     np.testing.assert_array_equal(saved.selection, some_state().selection)
     assert (saved.bound, saved.search.solver, saved.search.nodes) == (7e5, "nobody", 7)
     np.testing.assert_array_equal(saved.search.arrays["words"], np.arange(5))
-    assert sorted(os.listdir(tmp_path)) == ["c", "c.previous"]
-    path.unlink()
-    with pytest.warns(CheckpointWarning, match="is missing; the search goes on from the one bef"):
-        saved = Checkpoint(path, problem()).saved
-    assert saved is not None
-    assert saved.bound == 8e5
-
-
-def test_going_on_keeps_the_checkpoint_it_came_from(tmp_path: Path) -> None:
-    """The first save of a new sitting leaves the last one of the old as the previous."""
-    path = tmp_path / "c"
-    Checkpoint(path, problem()).save(some_state(9e5))
-    Checkpoint(path, problem()).save(some_state(8e5))
-    truncated(path, 50)
-    assert bounds_on_disk(path) == 9e5
+    assert os.listdir(tmp_path) == ["c"]
 
 
 def test_saving_is_due_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,39 +220,27 @@ def test_saving_is_due_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def truncated(path: Path, length: int) -> None:
-    content = path.read_bytes()
-    path.unlink()  # the previous one may be the same file under another name
-    path.write_bytes(content[:length])
+    path.write_bytes(path.read_bytes()[:length])
 
 
-def saved_tree(path: Path, n_previous: int = 0) -> None:
-    """A small checkpoint with open nodes, and some before it."""
-    for _ in range(n_previous + 1):
-        kept = Checkpoint(path, problem())
-        solver = BranchBoundSolver(heuristics=False)
-        solve_with(solver, Run(problem(), limits=Limits(nodes=2), checkpoint=kept))
+def saved_tree(path: Path) -> None:
+    """A small checkpoint with open nodes."""
+    kept = Checkpoint(path, problem())
+    solver = BranchBoundSolver(heuristics=False)
+    solve_with(solver, Run(problem(), limits=Limits(nodes=2), checkpoint=kept))
 
 
 def test_a_file_cut_off_at_any_byte_is_noticed(tmp_path: Path) -> None:
-    """Alone it starts anew with a warning; with a previous one that takes its place."""
-    path, previous = tmp_path / "c", tmp_path / "c.previous"
+    """The search starts from scratch with a warning; also after a power failure that left nothing
+    but empty blocks.
+    """
+    path = tmp_path / "c"
     saved_tree(path)
-    size = path.stat().st_size
     content = path.read_bytes()
-    for length in range(size):
-        path.write_bytes(content[:length])
-        with pytest.warns(CheckpointWarning, match="starts anew"):
+    for broken in (*(content[:length] for length in range(len(content))), b"\0" * len(content)):
+        path.write_bytes(broken)
+        with pytest.warns(CheckpointWarning, match="starts from scratch"):
             assert Checkpoint(path, problem()).saved is None
-    previous.write_bytes(content)
-    for length in range(0, size, 7):
-        path.write_bytes(content[:length])
-        with pytest.warns(CheckpointWarning, match="goes on from the one before it"):
-            saved = Checkpoint(path, problem()).saved
-        assert saved is not None
-        assert saved.search.arrays
-    path.write_bytes(b"\0" * size)  # blocks that a power failure left empty
-    with pytest.warns(CheckpointWarning, match="goes on from the one before it"):
-        assert Checkpoint(path, problem()).saved is not None
 
 
 def check_resumed(path: Path, expected: float) -> None:
@@ -278,32 +251,25 @@ def check_resumed(path: Path, expected: float) -> None:
     assert result.objective == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("with_previous", [True, False])
-def test_solves_from_cut_files_end_at_the_optimum(tmp_path: Path, with_previous: bool) -> None:
+def test_solves_from_cut_files_end_at_the_optimum(tmp_path: Path) -> None:
     """Some lengths here, all of them in the slow suite."""
     expected = brute_force(problem())
     for length in (0, 5, 25, 40, 200, 700):
         path = tmp_path / f"c{length}"
-        saved_tree(path, int(with_previous))
+        saved_tree(path)
         truncated(path, length)
         check_resumed(path, expected)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("with_previous", [True, False])
-def test_solves_from_files_cut_at_every_byte_end_at_the_optimum(
-    tmp_path: Path, with_previous: bool
-) -> None:
+def test_solves_from_files_cut_at_every_byte_end_at_the_optimum(tmp_path: Path) -> None:
     """Truncation at every byte of a small checkpoint: no crash, no wrong result."""
     expected = brute_force(problem())
-    path, previous = tmp_path / "c", tmp_path / "c.previous"
-    saved_tree(path, 1)
-    content, before = path.read_bytes(), previous.read_bytes()
+    path = tmp_path / "c"
+    saved_tree(path)
+    content = path.read_bytes()
     for length in range(len(content) + 1):
         path.write_bytes(content[:length])
-        previous.unlink(missing_ok=True)
-        if with_previous:
-            previous.write_bytes(before)
         check_resumed(path, expected)
         path.unlink()
 
@@ -392,7 +358,7 @@ def test_a_full_disk_is_told_once_and_the_search_goes_on(
 
     monkeypatch.setattr(os, "fsync", full)
     monkeypatch.setattr("marginbn.solvers.checkpoint.LARGEST_SHARE", 1e9)
-    with pytest.warns(CheckpointWarning, match="No space left on device.*goes on") as told:
+    with pytest.warns(CheckpointWarning, match="No space left on device.*search continues") as told:
         result = solve_with(BranchBoundSolver(heuristics=False), Run(problem(), checkpoint=kept))
     assert result.is_optimal
     assert len(told) == 1
@@ -430,38 +396,6 @@ def test_two_searches_do_not_write_over_each_other(tmp_path: Path) -> None:
     assert bounds_on_disk(path) == 8e5
 
 
-def test_a_broken_file_does_not_replace_the_good_one_before_it(tmp_path: Path) -> None:
-    """The first save after a fallback leaves the previous checkpoint where it is."""
-    path = tmp_path / "c"
-    kept = Checkpoint(path, problem())
-    kept.save(some_state(9e5))
-    kept.save(some_state(8e5))
-    truncated(path, 50)
-    with pytest.warns(CheckpointWarning):
-        again = Checkpoint(path, problem())
-    again.save(some_state(7e5))
-    truncated(path, 50)
-    assert bounds_on_disk(path) == 9e5
-
-
-def test_a_system_without_second_names_keeps_one_complete_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where files cannot be linked they are renamed."""
-
-    def refuse(*_: Any) -> None:
-        raise OSError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
-    path = tmp_path / "c"
-    kept = Checkpoint(path, problem())
-    for bound in (9e5, 8e5):
-        kept.save(some_state(bound))
-    assert bounds_on_disk(path) == 8e5
-    path.unlink()
-    assert bounds_on_disk(path) == 9e5
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -475,7 +409,7 @@ def test_a_system_without_second_names_keeps_one_complete_file(
 def test_impossible_states_are_broken(tmp_path: Path, change: dict[str, Any]) -> None:
     """An incumbent that is no structure, a bound that is no number."""
     Checkpoint(tmp_path / "c", problem()).save(replace(some_state(), **change))
-    with pytest.warns(CheckpointWarning, match="starts anew"):
+    with pytest.warns(CheckpointWarning, match="starts from scratch"):
         assert Checkpoint(tmp_path / "c", problem()).saved is None
 
 
@@ -498,13 +432,3 @@ def test_a_draft_that_is_being_written_stays(tmp_path: Path) -> None:
         remove_leftovers(tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["a"]
-
-
-def test_a_second_name_replaces_the_one_before(tmp_path: Path) -> None:
-    """Also where both are names of one file already: renaming between them does nothing."""
-    (tmp_path / "a").write_bytes(b"new")
-    (tmp_path / "b").write_bytes(b"old")
-    for _ in range(2):
-        keep_as(str(tmp_path / "a"), str(tmp_path / "b"))
-        assert (tmp_path / "b").read_bytes() == b"new"
-        assert sorted(os.listdir(tmp_path)) == ["a", "b"]

@@ -123,17 +123,15 @@ def test_the_first_bound_of_a_resumed_solve_is_the_saved_one(tmp_path: Path) -> 
     assert heard.index(known) <= 2
 
 
-@pytest.mark.parametrize(
-    ("solver", "name"), [(BranchBoundSolver(), "numbers"), (BranchCutSolver(), "discarded")]
-)
-def test_what_was_given_up_is_not_forgotten(tmp_path: Path, solver: Solver, name: str) -> None:
+@pytest.mark.parametrize("solver", [BranchBoundSolver(), BranchCutSolver()], ids=lambda s: s.name)
+def test_what_was_given_up_is_not_forgotten(tmp_path: Path, solver: Solver) -> None:
     """A wide gap gives up structures above the incumbent; the checkpoint says up to where."""
     problem = small_margin_problem(6, n_rows=60, n_features=5, gamma=2.0)
     kept = Checkpoint(tmp_path / "c", problem)
     stopped = solve_with(solver, Run(problem, limits=Limits(nodes=5, gap=0.1), checkpoint=kept))
     saved = Checkpoint(tmp_path / "c", problem).saved
     assert saved is not None
-    assert -np.inf < saved.search.arrays[name][0] <= stopped.bound + 1e-9
+    assert -np.inf < saved.search.arrays["numbers"][0] <= stopped.bound + 1e-9
 
 
 def test_a_finished_solve_returns_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,30 +177,17 @@ def with_tree(saved: Saved, arrays: dict[str, Any]) -> Saved:
     return replace(saved, search=replace(saved.search, arrays=arrays))
 
 
+@pytest.mark.parametrize("solver", [BranchBoundSolver(), BranchCutSolver()], ids=lambda s: s.name)
 @pytest.mark.parametrize(
-    ("solver", "name", "change"),
+    ("name", "change"),
     [
-        (BranchBoundSolver(), "family", lambda a: a + 10**9),
-        (BranchBoundSolver(), "family", lambda a: a - 1),
-        (BranchBoundSolver(), "vertices", lambda a: a + 1),
-        (BranchBoundSolver(), "vertices", lambda a: a * 0),
-        (BranchBoundSolver(), "vertices", lambda a: a[:-1]),
-        (BranchBoundSolver(), "vertices", lambda a: a.astype(np.int64)),
-        (BranchBoundSolver(), "count", lambda a: a + 1),
-        (BranchBoundSolver(), "count", lambda a: a * 0 - 1),
-        (BranchBoundSolver(), "share", lambda a: a * np.nan),
-        (BranchBoundSolver(), "share", lambda a: a * 0),
-        (BranchBoundSolver(), "bound", lambda a: a * np.nan),
-        (BranchBoundSolver(), "spent", lambda a: a - 10**9),
-        (BranchBoundSolver(), "words", lambda a: a[:, :-1]),
-        (BranchBoundSolver(), "numbers", lambda a: a[:1]),
-        (BranchBoundSolver(), "smoothing", lambda a: -a),
-        (BranchBoundSolver(), "extra", None),
-        (BranchCutSolver(), "bound", lambda a: a * np.nan),
-        (BranchCutSolver(), "allowed", lambda a: a[:, :-1]),
-        (BranchCutSolver(), "present", lambda a: a[:-1]),
-        (BranchCutSolver(), "discarded", lambda a: a * np.nan),
-        (BranchCutSolver(), "depth", lambda a: a.astype(np.float64)),
+        ("bound", lambda a: a * np.nan),
+        ("bound", lambda a: a[:-1]),
+        ("boxes", lambda a: a[:, :-1]),
+        ("boxes", lambda a: a[:-1]),
+        ("boxes", lambda a: a.astype(np.int64)),
+        ("numbers", lambda a: a[:1]),
+        ("numbers", lambda a: a * np.nan),
     ],
 )
 def test_impossible_trees_are_left_aside(
@@ -217,7 +202,7 @@ def test_impossible_trees_are_left_aside(
     kept = Checkpoint(tmp_path / "c", problem)
     assert kept.saved is not None
     arrays = dict(kept.saved.search.arrays)
-    arrays[name] = np.zeros(1) if change is None else change(arrays[name])
+    arrays[name] = change(arrays[name])
     kept.saved = with_tree(kept.saved, arrays)
     with pytest.warns(CheckpointWarning, match="tree cannot be used"):
         result = solve_with(solver, Run(problem, checkpoint=kept))
@@ -236,10 +221,7 @@ def test_boxes_of_any_bits_are_harmless(tmp_path: Path, solver: Solver) -> None:
         kept = Checkpoint(tmp_path / "c", problem)
         assert kept.saved is not None
         arrays = dict(kept.saved.search.arrays)
-        for name in {"words", "allowed", "present"} & set(arrays):
-            dtype = arrays[name].dtype
-            top = np.iinfo(dtype).max
-            arrays[name] = rng.integers(0, top, arrays[name].shape, dtype=dtype, endpoint=True)
+        arrays["boxes"] = rng.integers(0, 256, arrays["boxes"].shape, dtype=np.uint8)
         kept.saved = with_tree(kept.saved, arrays)
         kept.path = str(tmp_path / f"elsewhere {seed}")
         result = solve_with(solver, Run(problem, checkpoint=kept))

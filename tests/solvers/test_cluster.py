@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,7 @@ from marginbn import (
     InputError,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
+    OptimalityWarning,
     Search,
     StructureProblem,
     Variable,
@@ -29,11 +33,11 @@ from marginbn import (
 from marginbn.problem.candidates import ClassArcs
 from marginbn.solvers import cluster, subtree
 from marginbn.solvers.branch_bound import BranchBoundSolver
-from marginbn.solvers.branch_bound.kernels.gains import new_gains, observe, recent_gain
-from marginbn.solvers.branch_bound.saved_tree import OpenNodes, join
+from marginbn.solvers.branch_bound.kernels.pseudocosts import new_pseudocosts, observe, recent_gain
+from marginbn.solvers.open_nodes import OpenNodes, join
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run, Stopped
-from marginbn.solvers.subtree import Learned, Task, solve_part
+from marginbn.solvers.subtree import Task, solve_part
 from marginbn.solvers.tree_search import begin
 
 dask = pytest.importorskip("dask")
@@ -90,21 +94,15 @@ def client() -> Iterator[Any]:
 
 
 def test_parts_are_the_whole(open_nodes: OpenNodes) -> None:
-    """Every node with its own bound, box and starting points, wherever it goes."""
+    """Every node with its own bound and box, wherever it goes."""
     count = len(open_nodes.bound)
     assert count > 6
     parts = [open_nodes.some(np.arange(k, count, 3)) for k in range(3)]
     again = join(parts)
     order = np.concatenate([np.arange(k, count, 3) for k in range(3)])
-    np.testing.assert_array_equal(again.words, open_nodes.words[order])
+    np.testing.assert_array_equal(again.boxes, open_nodes.boxes[order])
     np.testing.assert_array_equal(again.bound, open_nodes.bound[order])
     assert again.floor == open_nodes.floor
-    for new, old in enumerate(order):
-        a, b = int(again.family[new]), int(open_nodes.family[old])
-        first, last = again.starts[a : a + 2]
-        begin_, end = open_nodes.starts[b : b + 2]
-        np.testing.assert_array_equal(again.vertices[first:last], open_nodes.vertices[begin_:end])
-        assert again.smoothing[a] == open_nodes.smoothing[b]
 
 
 def test_parts_by_hand_find_the_optimum(
@@ -143,30 +141,43 @@ def test_the_bound_of_a_part_is_none_of_the_whole(
     run = Run(problem)
     begin(run)
     search = subtree.PartSearch(run, BranchBoundSolver())
-    search.take(run, nodes, Learned.nothing())
+    search.take(run, nodes)
     search.report()
     assert run.offer(solve_structure(problem).selection)
     search._announce_incumbent()
     assert search.is_closed
 
 
-def test_what_was_learned_adds_up() -> None:
-    """Tables of two workers: sums and numbers of observations; the running mean stays one's own."""
-    n = 4
-    first, second = new_gains(n), new_gains(n)
+def test_pseudocosts_of_all_workers_add_up(
+    problem: StructureProblem, open_nodes: OpenNodes
+) -> None:
+    """A part begins with the sums of all, and adds its own; the running mean stays one's own."""
+    run = Run(problem)
+    begin(run)
+    solver = BranchBoundSolver()
+    coordinator = cluster.Coordinator(run, solver, None)
+    n = problem.n_variables - 1
+    first, second = new_pseudocosts(n), new_pseudocosts(n)
     observe(first, n, 3, 0, 2.0, 4.0)
     observe(second, n, 3, 0, 1.0, 1.0)
     observe(second, n, 9, 1, 5.0, 6.0)
-    both = Learned.of(first) + Learned.of(second)
-    table = new_gains(n)
-    observe(table, n, 0, 0, 7.0, 7.0)
-    both.write(table)
-    together = first + second
-    mean = len(table) - subtree.MEAN
-    together[mean] = table[mean]
-    np.testing.assert_array_equal(table, together)
-    assert recent_gain(table) == 7.0
-    assert table[3, 0].tolist() == [3.0, 5.0, 2.0]
+    for added in (first, second):
+        answer = solve_part(solver, problem, Task(open_nodes.arrays, run.selection, 1e-9, 1e-6))
+        coordinator._accept(
+            cluster.Part(open_nodes, "w", math.inf), replace(answer, pseudocosts=added)
+        )
+    task = coordinator._task(open_nodes)
+    assert task.pseudocosts[3, 0].tolist() == [3.0, 5.0, 2.0]
+    search = subtree.PartSearch(run, solver)
+    search.main.work.gains[subtree.MEAN, 0, 0] = 7.0
+    search.take(run, open_nodes, task.pseudocosts)
+    assert recent_gain(search.main.work.gains) == 7.0
+    expected = first + second
+    expected[subtree.MEAN] = search.main.work.gains[subtree.MEAN]
+    np.testing.assert_array_equal(search.main.work.gains, expected)
+    many = 1e6 * task.pseudocosts
+    made = solve_part(solver, problem, replace(task, seconds=30.0, pseudocosts=many))
+    assert 0 < made.pseudocosts[: subtree.MEAN, :, 2].sum() < 1e6
 
 
 def test_everybody_has_as_many_nodes(problem: StructureProblem, open_nodes: OpenNodes) -> None:
@@ -179,7 +190,7 @@ def test_everybody_has_as_many_nodes(problem: StructureProblem, open_nodes: Open
     part = coordinator.waiting.take(half)
     assert part is not None
     assert len(part.bound) == half
-    coordinator.out["somebody"] = part
+    coordinator.out["somebody"] = cluster.Part(part, "w", math.inf)
     assert coordinator._fair_share(2) == half
     best = np.sort(open_nodes.bound)[::-1]
     assert part.bound.max() == best[0]
@@ -215,23 +226,6 @@ def test_too_little_time_gives_the_part_back(
     )
     assert len(answer.arrays["bound"]) == len(open_nodes.bound)
     assert answer.nodes == 0
-
-
-def test_structures_from_outside_are_heard(
-    problem: StructureProblem, optimum: float, open_nodes: OpenNodes
-) -> None:
-    """A worker prunes with what another has found."""
-    best = solve_structure(problem).selection
-    start = solve_structure(problem, node_limit=1).selection
-    task = Task(open_nodes.arrays, start, 5.0, 1e-6)
-    answer = solve_part(BranchBoundSolver(), problem, task, lambda: best)
-    assert answer.objective == pytest.approx(optimum, rel=1e-12)
-    told: list[float] = []
-    poor = solve_part(
-        BranchBoundSolver(), problem, task, None, lambda found: told.append(problem.evaluate(found))
-    )
-    assert told == sorted(told)
-    assert (poor.objective > problem.evaluate(start)) == bool(told)
 
 
 # ---------------------------------------------------------------------- the cluster
@@ -305,13 +299,113 @@ def test_a_lost_part_waits_again(problem: StructureProblem, open_nodes: OpenNode
     before, count = coordinator.bound, coordinator.waiting.count
     part = coordinator.waiting.take(1)
     assert part is not None
-    coordinator.out[Lost] = part
+    coordinator.out[Lost] = cluster.Part(part, "w", math.inf)
     assert coordinator.bound == before
     assert len(coordinator.snapshot().arrays["bound"]) == count
     coordinator._lose(Lost(), coordinator.out.pop(Lost))
     assert (coordinator.bound, coordinator.waiting.count) == (before, count)
     with pytest.raises(ZeroDivisionError):
-        coordinator._lose(Broken(), part)
+        coordinator._lose(Broken(), cluster.Part(part, "w", math.inf))
+
+
+class Pending:
+    """A part without an answer."""
+
+    status = "pending"
+
+    def __init__(self, status: str = "pending") -> None:
+        self.status = status
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_late_part_is_handed_out_again(
+    problem: StructureProblem, open_nodes: OpenNodes, is_gone: bool
+) -> None:
+    """Its worker gets nothing while it owes an answer, which is ignored then; the bound holds."""
+    run = Run(problem)
+    begin(run)
+    coordinator = cluster.Coordinator(run, BranchBoundSolver(), None)
+    coordinator.waiting.put(open_nodes)
+    before, count = coordinator.bound, coordinator.waiting.count
+    part = coordinator.waiting.take(2)
+    assert part is not None
+    coordinator.checks = {} if is_gone else {"w": None}
+    future = Pending()
+    coordinator.out[future] = cluster.Part(part, "w", math.inf if is_gone else 0.0)
+    with nullcontext() if is_gone else pytest.warns(OptimalityWarning, match="worker w does not"):
+        coordinator._take_back_late()
+    assert (coordinator.bound, coordinator.waiting.count) == (before, count)
+    assert not coordinator.out
+    assert coordinator.late == ({} if is_gone else {future: "w"})
+    assert len(coordinator.losses) == is_gone
+    future.status = "finished"
+    coordinator._take_back_late()
+    assert not coordinator.late
+    assert coordinator.waiting.count == count
+
+
+def test_a_first_part_has_time_to_compile_the_engine(
+    problem: StructureProblem, open_nodes: OpenNodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once a worker has answered it is late sooner."""
+    run = Run(problem)
+    begin(run)
+    answer = solve_part(
+        BranchBoundSolver(), problem, Task(open_nodes.arrays, run.selection, 1e-9, 1e-6)
+    )
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: 0.0)
+    client = SimpleNamespace(submit=lambda *_, **__: Pending())
+    coordinator = cluster.Coordinator(run, BranchBoundSolver(), client)
+    monkeypatch.setattr(coordinator, "_check_workers", lambda: {"w": 1})
+    monkeypatch.setattr(coordinator, "_scattered", lambda _: problem)
+    late = []
+    for _ in range(2):
+        coordinator.waiting.put(open_nodes)
+        coordinator._hand_out()
+        _, part = coordinator.out.popitem()
+        late.append(part.late)
+        coordinator._accept(part, answer)
+    most = cluster.LATE_TURNS * cluster.LONGEST_TURN
+    assert cluster.LOADING < late[0] < cluster.LOADING + most
+    assert cluster.LATE_SECONDS < late[1] < cluster.LATE_SECONDS + most < cluster.LOADING
+
+
+def test_an_answer_of_another_engine_is_refused_once_by_name(
+    problem: StructureProblem, open_nodes: OpenNodes
+) -> None:
+    """Its part waits again with the bounds that it had."""
+    run = Run(problem)
+    begin(run)
+    coordinator = cluster.Coordinator(run, BranchBoundSolver(), None)
+    part = cluster.Part(open_nodes, "tcp://there:1", math.inf)
+    answer = solve_part(
+        BranchBoundSolver(), problem, Task(open_nodes.arrays, run.selection, 1e-9, 1e-6)
+    )
+    assert answer.stamp == subtree.stamp(problem) != subtree.stamp(problem_of(6))
+    wrong = replace(answer, stamp="marginbn 9.9", arrays={}, nodes=7)
+    with pytest.warns(OptimalityWarning, match=r"tcp://there:1.*marginbn 9\.9"):
+        coordinator._accept(part, wrong)
+    coordinator._accept(part, wrong)
+    assert run.nodes == 0
+    assert coordinator.waiting.bound == open_nodes.bound.max()
+    coordinator._accept(part, answer)
+    assert coordinator.waiting.count == 3 * len(open_nodes.bound)
+
+
+def test_losses_end_a_search_by_their_rate(
+    problem: StructureProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty in all are none too many; more than twenty in ten minutes are."""
+    now = [0.0]
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: now[0])
+    coordinator = cluster.Coordinator(Run(problem), BranchBoundSolver(), None)
+    for _ in range(100):
+        now[0] += 40.0
+        coordinator._count_loss()
+    for _ in range(cluster.MOST_LOSSES - 15):
+        coordinator._count_loss()
+    with pytest.warns(OptimalityWarning, match="more than 20"), pytest.raises(Stopped):
+        coordinator._count_loss()
 
 
 def test_what_is_wrong_is_told(

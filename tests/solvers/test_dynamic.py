@@ -11,7 +11,7 @@ from brute_force import brute_force
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem, drop_dominated
-from marginbn.solvers.dynamic import DynamicProgrammingSolver, layer_search
+from marginbn.solvers.dynamic import DynamicProgrammingSolver, layers
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
@@ -77,7 +77,7 @@ def test_dropping_dominated_candidates_changes_nothing(score: str) -> None:
 
 def test_highs_agrees_on_more_variables_than_can_be_enumerated() -> None:
     """Nine variables: formulation (19) gives the same optimum."""
-    from marginbn.solvers.highs import HighsSolver
+    from marginbn.solvers.milp import HighsSolver
 
     problem = small_linear_problem(6, n_features=8, n_rows=80)
     expected = solve_with(HighsSolver(), Run(problem))
@@ -113,7 +113,7 @@ def plain_optimum(problem: StructureProblem) -> float:
 @pytest.mark.parametrize("seed", range(3))
 def test_layers_and_bounds_keep_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the dual ascent and the search over orders from the first variable on."""
-    monkeypatch.setattr(layer_search, "SMALL", 0)
+    monkeypatch.setattr(layers, "SMALL", 0)
     problem = hard_problem(seed, 9)
     result = solve(problem)
     assert result.objective == pytest.approx(plain_optimum(problem), rel=1e-12)
@@ -122,9 +122,9 @@ def test_layers_and_bounds_keep_the_optimum(seed: int, monkeypatch: pytest.Monke
 
 def test_a_small_memory_ends_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a table may not grow, incumbent and bound of the layers so far are the result."""
-    monkeypatch.setattr(layer_search, "ROOM", 16)
-    monkeypatch.setattr(layer_search, "SHARE", 0)
-    monkeypatch.setattr(layer_search, "SMALL", 20)
+    monkeypatch.setattr(layers, "ROOM", 16)
+    monkeypatch.setattr(layers, "SHARE", 0)
+    monkeypatch.setattr(layers, "SMALL", 20)
     problem = hard_problem(4, 13)
     best = solve(problem)
     solver = DynamicProgrammingSolver()

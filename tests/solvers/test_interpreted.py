@@ -29,8 +29,6 @@ from marginbn.solvers.result import SolveResult
 from marginbn.solvers.run import Run
 from marginbn.solvers.solve import solve_with
 
-pytestmark = pytest.mark.skipif(not compile.AVAILABLE, reason="needs a version of numba we tried")
-
 
 def small(seed: int) -> StructureProblem:
     return random_problem(np.random.default_rng(seed), 3)

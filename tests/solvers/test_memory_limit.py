@@ -23,19 +23,18 @@ from marginbn.problem.scores import get_local_score
 from marginbn.solvers import memory, solve_structure
 from marginbn.solvers.branch_bound import BranchBoundSolver, workers
 from marginbn.solvers.branch_bound import arrays as frank_wolfe
+from marginbn.solvers.branch_bound.kernels.node_pool import new_pool
 from marginbn.solvers.branch_bound.kernels.records import Instance
-from marginbn.solvers.branch_bound.kernels.store import new_pool
-from marginbn.solvers.branch_bound.shape import KEPT_VERTICES, BranchBoundShape
 from marginbn.solvers.branch_cut import BranchCutSolver
-from marginbn.solvers.branch_cut.shape import BranchCutShape
-from marginbn.solvers.branch_cut.tree import Tree
+from marginbn.solvers.branch_cut.node import Tree
 from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.dynamic import layer_search
-from marginbn.solvers.dynamic.layer_search import LayerSearch
+from marginbn.solvers.dynamic import layers
+from marginbn.solvers.dynamic.layers import LayerSearch
 from marginbn.solvers.memory import Division, Memory, Needs, available_memory, parse_memory
 from marginbn.solvers.orders.ascent import Ascent, dual_ascent
 from marginbn.solvers.result import Status, TracePoint
 from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.sizes import KEPT_VERTICES, BranchBoundShape, BranchCutShape
 from marginbn.solvers.solve import choose_solver, get_solver, solve_with, solver_names
 from order_cases import random_scores
 from problems import random_table, small_linear_problem, small_margin_problem
@@ -308,11 +307,11 @@ def test_another_solver_goes_on_where_dynamic_programming_is_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Incumbent and bound are taken over; a solver that was named stops where it is."""
-    monkeypatch.setattr(layer_search, "ROOM", 8)
-    monkeypatch.setattr(layer_search, "TABLE_BYTES", 10**9)
+    monkeypatch.setattr(layers, "ROOM", 8)
+    monkeypatch.setattr(layers, "TABLE_BYTES", 10**9)
     problem = small_linear_problem(0, n_features=6)
-    monkeypatch.setattr(layer_search, "SMALL", 2)
-    monkeypatch.setattr(layer_search.LayerSearch, "_bound", _nothing_known)
+    monkeypatch.setattr(layers, "SMALL", 2)
+    monkeypatch.setattr(layers.LayerSearch, "_bound", _nothing_known)
     expected = solve_structure(problem, "branch_cut").objective
     alone = solve_structure(problem, "dp", memory_limit="1 GB")
     assert alone.status is Status.MEMORY_LIMIT
@@ -464,7 +463,7 @@ def test_classifiers_obey(cls: Any) -> None:
 MEASURE = """
 import json, re, sys
 from pathlib import Path
-sys.path.insert(0, "tests")
+sys.path.insert(0, "tests/support")
 import numpy as np
 from marginbn import solve_structure
 from marginbn.problem.candidates import enumerate_candidates

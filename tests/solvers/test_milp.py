@@ -15,8 +15,7 @@ import pytest
 
 from brute_force import brute_force
 from marginbn.exceptions import MissingDependencyError, SolverError
-from marginbn.solvers.highs import HighsSolver
-from marginbn.solvers.milp import load_highspy
+from marginbn.solvers.milp import HighsSolver, load_highspy
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
@@ -98,7 +97,7 @@ def test_no_time_to_build_is_a_normal_ending() -> None:
 
 SCRIPT = """
     import sys
-    sys.path.insert(0, {tests!r})
+    sys.path.insert(0, {support!r})
     from marginbn.solvers.run import Limits, Run
     from marginbn.solvers.solve import get_solver, solve_with
     from problems import small_margin_problem
@@ -116,7 +115,7 @@ SCRIPT = """
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent the POSIX way")
 def test_ctrl_c_returns_the_incumbent() -> None:
     """A real SIGINT ends the solve with status interrupted, and the program goes on."""
-    script = textwrap.dedent(SCRIPT).format(tests=str(Path(__file__).parents[1]))
+    script = textwrap.dedent(SCRIPT).format(support=str(Path(__file__).parents[1] / "support"))
     process = subprocess.Popen(
         [sys.executable, "-c", script],
         stdout=subprocess.PIPE,

@@ -27,7 +27,6 @@ from marginbn.solvers.result import (
     allowance,
     check_result,
     fingerprint,
-    paper_gap,
     relative_gap,
 )
 from marginbn.solvers.run import Limits, Run, Solver
@@ -79,35 +78,6 @@ def test_the_gap_is_sane_for_every_sign(one: float, two: float) -> None:
     assert gap == relative_gap(-bound, -objective)
 
 
-@given(st.floats(0, 1e12), st.floats(1, 1e12))
-@settings(deadline=None, max_examples=100)
-def test_the_papers_gap_is_ours_in_per_cent_for_positive_objectives(one: float, two: float) -> None:
-    """Whenever 0 <= z <= Z and Z >= 1 both formulas agree."""
-    objective, bound = sorted((one, two))
-    assert paper_gap(objective, bound) == pytest.approx(100 * relative_gap(objective, bound))
-
-
-@pytest.mark.parametrize(
-    ("objective", "bound", "gap"),
-    [
-        (98.0, 100.0, 2.0),
-        (-2.0, -1.0, -100.0),  # the formula as printed: of the wrong sign below zero
-        (-1.0, 1.0, 200.0),
-        (0.0, 0.0, 0.0),
-        (1.0, math.inf, math.inf),
-        (-math.inf, 1.0, math.inf),
-    ],
-)
-def test_the_papers_gap_by_hand(objective: float, bound: float, gap: float) -> None:
-    """100 (Z - z) / Z, as in table 1."""
-    assert paper_gap(objective, bound) == pytest.approx(gap)
-
-
-def test_the_papers_gap_has_no_value_at_a_bound_of_zero() -> None:
-    """A division by zero is no number."""
-    assert math.isnan(paper_gap(-1.0, 0.0))
-
-
 def test_statuses_read_as_plain_words() -> None:
     """A status is its own text, for JSON and messages."""
     assert str(Status.OPTIMAL) == "optimal" == Status.OPTIMAL
@@ -115,6 +85,7 @@ def test_statuses_read_as_plain_words() -> None:
         "optimal",
         "gap_limit",
         "time_limit",
+        "work_limit",
         "node_limit",
         "memory_limit",
         "interrupted",

@@ -16,7 +16,8 @@ from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
-from marginbn.solvers.checkpoint import Arrays, BrokenFileError, Checkpoint, SearchState
+from marginbn.solvers.checkpoint import Checkpoint, SearchState
+from marginbn.solvers.open_nodes import OpenNodes
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Limits, Run, Stopped
 from marginbn.solvers.solve import solve_with
@@ -114,7 +115,10 @@ class ListTree(SearchTree):
         self.log.append(f"improve {improved}")
 
     def snapshot(self) -> SearchState:
-        return SearchState("list", self.visited, {"slices": np.array(self.open_slices)})
+        boxes = np.array(self.open_slices, dtype=np.uint8).reshape(-1, 2)
+        bound = np.array([self.bound_of(node) for node in self.open_slices])
+        nodes = OpenNodes(boxes, bound, np.array([-math.inf, math.inf]))
+        return SearchState("list", self.visited, nodes.arrays)
 
     def interrupt(self) -> None:
         self.log.append("interrupt")
@@ -251,20 +255,14 @@ def test_the_tree_is_saved_once_it_is_open(tmp_path: Path) -> None:
     saved = Checkpoint(tmp_path / "c", problem).saved
     assert saved is not None
     assert saved.search.nodes == 2
-    assert len(saved.search.arrays["slices"]) == 3
+    assert len(saved.search.arrays["boxes"]) == 3
     early = Checkpoint(tmp_path / "c", problem)
     result, _ = run_list(problem, fate=KeyboardInterrupt(), when=-1, checkpoint=early)
     assert result.status is Status.INTERRUPTED
     again = Checkpoint(tmp_path / "c", problem).saved
     assert again is not None
     assert again.search.nodes == 2
-    assert (again.search.arrays["slices"] == saved.search.arrays["slices"]).all()
-
-
-def parse(arrays: Arrays) -> list[list[int]]:
-    if "slices" not in arrays:
-        raise BrokenFileError("it has no slices")
-    return [list(row) for row in arrays["slices"]]
+    assert (again.search.arrays["boxes"] == saved.search.arrays["boxes"]).all()
 
 
 def test_a_saved_tree_is_used_only_if_it_fits(tmp_path: Path) -> None:
@@ -276,18 +274,14 @@ def test_a_saved_tree_is_used_only_if_it_fits(tmp_path: Path) -> None:
     assert run.saved is not None
     run.offer(run.saved.selection)
 
-    def nothing(_: object) -> float:
-        return -math.inf
-
-    found = saved_tree(run, "list", parse, nothing)
+    found = saved_tree(run, "list", 2, 0.0)
     assert found is not None
-    assert len(found[0]) == 3
+    assert len(found[0].bound) == 3
     assert found[1] == 2
-    assert saved_tree(run, "another", parse, nothing) is None
-    assert saved_tree(Run(problem), "list", parse, nothing) is None
+    assert saved_tree(run, "another", 2, 0.0) is None
+    assert saved_tree(Run(problem), "list", 2, 0.0) is None
+    with pytest.warns(CheckpointWarning, match="'boxes' does not fit"):
+        assert saved_tree(run, "list", 3, 0.0) is None
+    run.saved.search.arrays["numbers"][0] = run.objective + 1.0
     with pytest.warns(CheckpointWarning, match="wider gap_tolerance"):
-        assert saved_tree(run, "list", parse, lambda _: run.objective + 1.0) is None
-    run.saved.search.arrays.pop("slices")  # type: ignore[attr-defined]
-    run.saved.search.arrays["rest"] = np.zeros(1)  # type: ignore[index]
-    with pytest.warns(CheckpointWarning, match="no slices"):
-        assert saved_tree(run, "list", parse, nothing) is None
+        assert saved_tree(run, "list", 2, 0.0) is None

@@ -21,10 +21,10 @@ from xml.etree import ElementTree
 import pytest
 
 import marginbn
+from layers import LAYERS, MODULES
 from marginbn.data.table import Table
 from marginbn.network.explain import Explanations
 from marginbn.problem.candidates import CandidateSets
-from rooms import MODULES, ROOMS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -33,7 +33,7 @@ PAGES = [
     p for p in sorted(DOCS.rglob("*.rst")) if not {"_build", "gallery", "generated"} & {*p.parts}
 ]
 
-PACKAGES = ("marginbn", "marginbn.plotting", "marginbn.datasets")
+PACKAGES = ("marginbn", "marginbn.datasets")
 WORKED_WITH = (
     marginbn.BayesianNetwork,
     CandidateSets,
@@ -149,18 +149,20 @@ def test_the_architecture_names_what_is_there() -> None:
     assert hasattr(getattr(loop, shown[0]), shown[1])
 
 
-def test_the_map_shows_every_room_and_import(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A box for each, a dot for each import, and all dots left of the room's own square."""
+def test_the_map_shows_every_layer_and_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A box for each, a dot for each import, and all dots left of the layer's own square."""
     monkeypatch.syspath_prepend(DOCS)
-    rooms_map = importlib.import_module("rooms_map")
-    drawn = ElementTree.fromstring(rooms_map.draw_map())
+    layers_map = importlib.import_module("layers_map")
+    drawn = ElementTree.fromstring(layers_map.draw_map())
     svg = "{http://www.w3.org/2000/svg}"
-    assert [e.text for e in drawn.iter(f"{svg}text") if e.get("class") == "name"] == list(ROOMS)
+    assert [e.text for e in drawn.iter(f"{svg}text") if e.get("class") == "name"] == list(LAYERS)
     own = {float(e.get("y", "")) + 5: float(e.get("x", "")) + 5 for e in selves(drawn, svg)}
     dots = [(float(e.get("cx", "")), float(e.get("cy", ""))) for e in drawn.iter(f"{svg}circle")]
-    assert len(dots) == sum(map(len, rooms_map.imports_between_rooms().values())) > len(ROOMS)
+    assert len(dots) == sum(map(len, layers_map.imports_between_layers().values())) > len(LAYERS)
     assert all(x < own[y] for x, y in dots)
-    assert all(f"``{name}``" in rooms_map.list_modules() for name in ("encode", "problem", "solve"))
+    assert all(
+        f"``{name}``" in layers_map.list_modules() for name in ("encode", "problem", "solve")
+    )
 
 
 def selves(drawn: ElementTree.Element, svg: str) -> list[ElementTree.Element]:
@@ -170,7 +172,7 @@ def selves(drawn: ElementTree.Element, svg: str) -> list[ElementTree.Element]:
 @pytest.mark.slow
 def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     """Sphinx runs all stories and finds nothing to complain about."""
-    pytest.importorskip("sphinx_gallery", reason="the extra docs is not installed")
+    pytest.importorskip("sphinx_gallery", reason="needs the group docs")
     command = ["-m", "sphinx", "-b", "html", "-n", "-W", "--keep-going", "-q"]
     result = subprocess.run(
         [sys.executable, *command, "-d", tmp_path / "doctrees", DOCS, tmp_path / "html"],

@@ -86,7 +86,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 
 def test_solvers_and_compilers_wait_until_a_solve_starts() -> None:
     """Asking for every public name, and for the solvers there are, loads none of their engines."""
-    heavy = ("numba", "highspy", "polars")  # scikit-learn itself loads pandas
+    heavy = ("numba", "highspy", "polars")
     loaded = run(
         "import sys, marginbn\n"
         "from marginbn import *\n"
@@ -94,6 +94,38 @@ def test_solvers_and_compilers_wait_until_a_solve_starts() -> None:
         f"print([m for m in {heavy!r} if m in sys.modules])"
     )
     assert loaded == "[]"
+
+
+PROGRAM = "import marginbn.interrupts\nmarginbn.interrupts._is_program = True\n"
+
+
+def test_the_program_loads_no_pandas() -> None:
+    """scikit-learn imports it and scipy.stats for what a command does not call."""
+    code = "import sys, marginbn.classifiers\n"
+    code += "print([m for m in ('pandas', 'scipy.stats') if m in sys.modules])"
+    assert run(PROGRAM + code) == "[]"
+
+
+def test_scikit_learn_finds_what_was_postponed() -> None:
+    """It imports pandas and scipy.stats when it is given something that needs them."""
+    found = run(
+        PROGRAM + "import sys, marginbn.classifiers\n"
+        "from sklearn.utils import fixes\n"
+        "print(fixes.pd.DataFrame({'u': [1, 2]}).u.sum(), fixes.scipy.stats.mode([1, 1, 2]).mode)\n"
+        "import pandas, scipy.stats\n"
+        "print(pandas is sys.modules['pandas'], callable(scipy.stats.mode))"
+    )
+    assert found.split() == ["3", "1", "True", "True"]
+
+
+def test_a_library_replaces_no_module() -> None:
+    """Another thread may import pandas at any moment: whatever is found there is the real one."""
+    found = run(
+        "import marginbn.classifiers, pandas\n"
+        "from sklearn.utils import fixes\n"
+        "print(fixes.pd is pandas, hasattr(pandas.__spec__, 'origin'))"
+    )
+    assert found.split() == ["True", "True"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

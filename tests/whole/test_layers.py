@@ -1,8 +1,8 @@
-"""Imports point up the list of rooms only, inside functions too; imports for typing are free.
+"""Imports point up the list of layers only, inside functions too; imports for typing are free.
 
-The list (``docs/rooms.toml``) is the architecture: a module may import what stands before it. A new
-module gets a place there. Where two modules want each other, the shared part belongs in a room
-above both. Tests stand in the rooms of what they test.
+The list (``docs/layers.toml``) is the architecture: a module may import what is listed before it.
+A new module gets a place there. Where two modules need each other, their common part belongs in a
+layer above both. Tests are in the folder of the layer that they test.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from rooms import LIST, MODULES, ORDERS, ROOMS, SIBLINGS, count_imports, read_imports
+from layers import LAYERS, LIST, MODULES, ORDERS, SIBLINGS, count_imports, read_imports
 
 TESTS = Path(__file__).parents[1]
 
@@ -27,7 +27,7 @@ MOST_IMPORTS = 0.06
 
 
 def place(module: str) -> list[tuple[str, int]]:
-    """Where a module stands: (package, position) from the outside in, KeyError if nowhere."""
+    """The place of a module: (package, position) from the outside in, KeyError if nowhere."""
     parts = module.split(".")
     places = []
     for depth in range(1, len(parts)):
@@ -43,7 +43,7 @@ def place(module: str) -> list[tuple[str, int]]:
 
 
 def points_up(importer: str, imported: str) -> bool:
-    """Whether the imported module stands before the importer."""
+    """Whether the imported module is listed before the importer."""
     if imported == "marginbn":  # holds the version, and imports nothing by itself
         return True
     for own, other in zip(place(importer), place(imported), strict=False):
@@ -61,7 +61,7 @@ def advise(module: str, package: str) -> str:
         if module in read_imports(path.read_text(encoding="utf-8"), MODULES)
     )
     return (
-        f"{module} has no place in the list of rooms: add it to {package!r} in "
+        f"{module} has no place in the list of layers: add it to {package!r} in "
         f"docs/{LIST.name}, after everything it imports ({', '.join(above) or 'nothing'}) "
         f"and before everything that imports it ({', '.join(below) or 'nothing'})"
     )
@@ -78,7 +78,7 @@ def test_every_module_has_a_place(module: str) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_point_up(module: str) -> None:
-    """No module imports what stands below it, nor the package that it is part of."""
+    """No module imports what is listed below it, nor the package that it is part of."""
     source = MODULES[module].read_text(encoding="utf-8")
     if module == "marginbn":
         assert list(read_imports(source, MODULES)) == [], "the public names are imported lazily"
@@ -88,8 +88,8 @@ def test_imports_point_up(module: str) -> None:
     except KeyError:
         pytest.skip("a module without a place: reported by the test above")
     assert not wrong, (
-        f"{module} imports {', '.join(wrong)}, which stand below it: move the shared part to a "
-        f"room above both, or import it under TYPE_CHECKING if only a type is needed"
+        f"{module} imports {', '.join(wrong)}, which are listed below it: move the shared part "
+        f"to a layer above both, or import it under TYPE_CHECKING if only a type is needed"
     )
 
 
@@ -106,7 +106,7 @@ def test_there_is_no_cycle() -> None:
 
 
 @pytest.mark.parametrize(("package", "siblings"), SIBLINGS)
-def test_siblings_do_not_lean_on_one_another(package: str, siblings: tuple[str, ...]) -> None:
+def test_siblings_do_not_import_one_another(package: str, siblings: tuple[str, ...]) -> None:
     """Things that can replace one another import none of the others; but kernels, which know
     arrays alone, may serve two of them.
     """
@@ -149,10 +149,10 @@ def test_the_checker_shares_no_code_with_the_search() -> None:
         assert {*imported} - sys.stdlib_module_names <= {"marginbn", "numpy"}
 
 
-def test_the_list_names_no_room_twice() -> None:
-    """Every room has one place."""
-    for package, rooms in ORDERS.items():
-        assert len(set(rooms)) == len(rooms), package
+def test_the_list_names_no_layer_twice() -> None:
+    """Every layer has one place."""
+    for package, names in ORDERS.items():
+        assert len(set(names)) == len(names), package
 
 
 def test_the_reader_sees_imports_everywhere_but_for_typing() -> None:
@@ -224,11 +224,11 @@ TEST_FILES = sorted(
 
 
 @pytest.mark.parametrize("path", [path.relative_to(TESTS).as_posix() for path in TEST_FILES])
-def test_tests_stand_in_the_room_of_what_they_test(path: str) -> None:
-    """tests/ROOM/test_MODULE_aspect.py; what concerns everything is in tests/whole."""
+def test_tests_are_in_the_folder_of_what_they_test(path: str) -> None:
+    """tests/LAYER/test_MODULE_aspect.py; what concerns everything is in tests/whole."""
     *folders, name = Path(path).with_suffix("").parts
     package = ".".join(["marginbn", *folders])
-    assert package in MODULES, f"there is no room {package}"
+    assert package in MODULES, f"there is no layer {package}"
     known = names_in(package)
     subject = name.removeprefix("test_")
     assert any(f"{subject}_".startswith(f"{module}_") for module in known), (
@@ -237,12 +237,12 @@ def test_tests_stand_in_the_room_of_what_they_test(path: str) -> None:
     )
 
 
-def test_every_room_exists() -> None:
-    """The list draws nothing that is not there."""
+def test_every_layer_exists() -> None:
+    """The list names nothing that does not exist."""
     for package, names in ORDERS.items():
         missing = [name for name in names if f"{package}.{name}" not in MODULES]
         assert not missing, f"docs/{LIST.name} lists {missing} in {package}"
-    assert set(ROOMS) == {name.split(".")[1] for name in MODULES if "." in name}
+    assert set(LAYERS) == {name.split(".")[1] for name in MODULES if "." in name}
 
 
 def test_few_lines_are_imports() -> None:

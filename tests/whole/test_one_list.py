@@ -25,10 +25,11 @@ from marginbn.data.labelled import MissingPolicy
 from marginbn.export import formats
 from marginbn.problem.candidates import ClassArcs
 from marginbn.problem.margins import MarginKind
-from marginbn.problem.scores import SCORES
+from marginbn.problem.scores import SCORES, ScoreName
 from marginbn.report import page
 from marginbn.solvers import solver_names
-from marginbn.solvers.solve import ROWS
+from marginbn.solvers.run import RowsInUse
+from marginbn.solvers.solve import SolverName
 
 CLASSIFIERS = [
     getattr(classifiers, name) for name in classifiers.__all__ if name != "BaseBNClassifier"
@@ -40,11 +41,17 @@ NAMES = {
     "missing": get_args(MissingPolicy),
     "parameters": get_args(ParameterKind),
     "identifiers": ("ignore", "use"),
-    "rows": ROWS,
+    "rows": get_args(RowsInUse),
     "scoring": tuple(SCORINGS),
     "format": tuple(formats.NETWORK_FORMATS),
 }
 """Names by the parameter or option that takes them, from the registries."""
+
+
+def test_types_name_what_the_registries_hold() -> None:
+    """A type checker accepts the names that work, and no others."""
+    assert get_args(ScoreName) == tuple(SCORES)
+    assert get_args(SolverName) == ("auto", *solver_names())
 
 
 def defaults_of(function: Any) -> dict[str, Any]:

@@ -79,10 +79,29 @@ def test_the_security_policy_goes_with_the_sources() -> None:
     assert archive["exclude"] == ["experiments/results"]
 
 
+def test_claimed_pythons_are_tested() -> None:
+    """Each Python of the classifiers, the lowest included, is one of the workflow's."""
+    text = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    (matrix,) = re.findall(r"python: \[(.*)\]", text)
+    tested = re.findall(r"3\.\d+", matrix)
+    prefix = "Programming Language :: Python :: 3."
+    claimed = [c for c in SETTINGS["project"]["classifiers"] if c.startswith(prefix)]
+    assert len(claimed) >= 3
+    assert {c.rpartition(" ")[2] for c in claimed} <= set(tested)
+    assert SETTINGS["project"]["requires-python"] == f">={tested[0]}"
+
+
+def test_the_citation_names_this_version() -> None:
+    """CITATION.cff has the version and the licence of pyproject.toml."""
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {SETTINGS['project']['version']}\n" in text
+    assert f"\nlicense: {SETTINGS['project']['license']}\n" in text
+
+
 @pytest.mark.slow
 def test_two_builds_have_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sources and wheel; without the results of experiments. scripts/release does much more."""
-    build = pytest.importorskip("hatchling.build", reason="needs the extra 'release'")
+    build = pytest.importorskip("hatchling.build", reason="needs the group release")
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     monkeypatch.chdir(ROOT)
     archives = []

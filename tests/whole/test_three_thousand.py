@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from marginbn.solvers import solve_structure
-from marginbn.solvers.branch_cut import PARTS
 from order_cases import optimum, random_scores
 from seeds import seeds
-from three_thousand import SCORES, best_objective, faults, judge, make
+from three_thousand import PARTS, SCORES, best_objective, faults, judge, make
 
 SAMPLE = range(12)
 

@@ -41,16 +41,15 @@ from scipy.special import softmax
 
 from marginbn.class_model.basis import TINY, FeatureCells, flat, starts_of
 from marginbn.class_model.kernels.evidence import Buckets, draw_rows
-from marginbn.class_model.kernels.gather import Codes, FloatArray, IntArray
+from marginbn.class_model.kernels.gather import Codes
 from marginbn.class_model.trainer import ClassModel
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.network.elimination import plan_elimination
 from marginbn.network.network import BayesianNetwork
-from marginbn.problem.structure import Structure
+from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.structure import CLASS, Structure
 from marginbn.solvers.compile import is_at_hand
 from marginbn.solvers.interpreted import interpreting
-
-CLASS = 0
 
 N_DRAWS = 64
 """Draws of the unknown features; twice as many changed no figure by more than its noise."""

@@ -41,11 +41,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginbn.class_model.kernels.gather import Codes, FloatArray, IntArray, Layout
+from marginbn.class_model.kernels.gather import Codes, TableLayout
 from marginbn.data.columns import Column
-from marginbn.data.encode import Coding, TableCoding, learn_coding, quantile_cuts
+from marginbn.data.discretize import quantile_cuts
+from marginbn.data.encode import Coding, TableCoding, learn_coding
 from marginbn.data.labelled import LabelledTable, MissingPolicy
 from marginbn.exceptions import InputError
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.structure import Structure
 
@@ -71,7 +73,7 @@ LINE, EFFECT, FAMILY = 0, 1, 2
 """Groups of parameters; each has one precision."""
 
 
-class Side(NamedTuple):
+class TableSide(NamedTuple):
     """Functions of one feature in a table.
 
     ``cell_of`` is the row of ``basis`` for each code, the last one for unknown; ``orders`` and
@@ -86,7 +88,7 @@ class Side(NamedTuple):
     @classmethod
     def of(
         cls, cells: Sequence[int], basis: FloatArray, orders: ArrayLike, groups: ArrayLike
-    ) -> Side:
+    ) -> TableSide:
         """With a row of zeros for unknown."""
         cell_of = np.append(np.array(cells, dtype=np.int64), len(basis))
         n = basis.shape[1]
@@ -108,8 +110,8 @@ class FeatureCells:
         Training weight of each cell.
     positions
         Mean value of each interval, clipped and standardised; empty for categories.
-    family, bin
-        Family cell and bin of each cell.
+    family
+        Family cell of each cell.
     """
 
     coding: Coding
@@ -117,12 +119,18 @@ class FeatureCells:
     weights: tuple[float, ...]
     positions: tuple[float, ...]
     family: tuple[int, ...]
-    bin: tuple[int, ...]
 
     @property
     def n_cells(self) -> int:
         """Number of cells, which is also the code of unknown in compiled loops."""
         return len(self.weights)
+
+    @cached_property
+    def bin(self) -> tuple[int, ...]:
+        """Bin of each cell."""
+        if self.coding.kind != "numeric":
+            return tuple(range(self.n_cells))
+        return _group(self.coding.cuts, self.bins.cuts, self.coding.missing_state)
 
     @property
     def n_bins(self) -> int:
@@ -135,38 +143,38 @@ class FeatureCells:
         return own[0] if len(own) == 1 else self.n_cells + state
 
     @cached_property
-    def effect(self) -> Side:
+    def effect(self) -> TableSide:
         """Functions of the effect."""
         cells = range(self.n_cells)
         weights, numbers = np.array(self.weights), self._numbers(cells)
         if np.count_nonzero(weights) < 2:
-            return Side.of(cells, np.zeros((self.n_cells, 0)), 1, EFFECT)
+            return TableSide.of(cells, np.zeros((self.n_cells, 0)), 1, EFFECT)
         if not numbers:
-            return Side.of(cells, _centred_identity(weights), 1, EFFECT)
+            return TableSide.of(cells, _centred_identity(weights), 1, EFFECT)
         shares = weights[:numbers] / weights[:numbers].sum()
         parts = [np.array(self.positions)[:, np.newaxis], _walk(shares)]
         if numbers > LEAST_ATOM_CELLS:
             is_atom = shares >= ATOM * np.median(shares)
             parts.append(_centred_identity(shares)[:, is_atom])
         basis = _with_missing(np.concatenate(parts, axis=1), self.n_cells > numbers)
-        return Side.of(cells, basis, 1, [LINE, *[EFFECT] * (basis.shape[1] - 1)])
+        return TableSide.of(cells, basis, 1, [LINE, *[EFFECT] * (basis.shape[1] - 1)])
 
     @cached_property
-    def side(self) -> Side:
+    def side(self) -> TableSide:
         """Functions in family tables."""
         numbers, weights = self._numbers(self.family), _total(self.family, self.weights)
         if np.count_nonzero(weights) < 2:
-            return Side.of(self.family, np.zeros((len(weights), 0)), 1, FAMILY)
+            return TableSide.of(self.family, np.zeros((len(weights), 0)), 1, FAMILY)
         if numbers:
             shares = weights[:numbers] / weights[:numbers].sum()
             smooth = _smooth_functions(_walk(shares), shares)
             basis = _with_missing(smooth, len(weights) > numbers)
             orders = [*range(1, smooth.shape[1] + 1), *[1] * (basis.shape[1] - smooth.shape[1])]
-            return Side.of(self.family, basis, orders, FAMILY)
+            return TableSide.of(self.family, basis, orders, FAMILY)
         basis = _centred_identity(weights)
         basis = basis[:, :1] if len(weights) == 2 else basis
         basis /= np.sqrt((weights @ basis**2).sum() / weights.sum())
-        return Side.of(self.family, basis, 1, FAMILY)
+        return TableSide.of(self.family, basis, 1, FAMILY)
 
     def _numbers(self, cells: Sequence[int]) -> int:
         """How many of the cells are ordered intervals; 0 if these are at most two."""
@@ -214,11 +222,12 @@ def _learn_feature(
     missing: MissingPolicy,
 ) -> FeatureCells:
     """Cells of a training column."""
-    bins = learn_coding(column, classes, weights, n_classes, missing)
+    has_state = missing in ("state", "auto") and bool(column.missing.any())
+    bins = learn_coding(column, classes, weights, n_classes, has_state)
     if bins.kind != "numeric":
         counts = _total(bins.encode(column), weights, bins.variable.arity)
-        family, each = _most_frequent(counts, bins.missing_state), tuple(range(len(counts)))
-        return FeatureCells(bins, bins, tuple(counts.tolist()), (), family, each)
+        family = _most_frequent(counts, bins.missing_state)
+        return FeatureCells(bins, bins, tuple(counts.tolist()), (), family)
     known = ~column.missing
     values, place = np.unique(column.numbers[known], return_inverse=True)
     own_weights = _total(place, weights[known])
@@ -235,8 +244,8 @@ def _learn_feature(
     positions /= np.maximum(counts, TINY)
     counts = np.append(counts, [weights[~known].sum()] * bins.missing_state)
     coding = replace(bins, cuts=tuple(cuts.tolist()))
-    groups = (_group(cuts, np.array(c), bins.missing_state) for c in (family_cuts, bins.cuts))
-    return FeatureCells(coding, bins, tuple(counts.tolist()), tuple(positions.tolist()), *groups)
+    family = _group(cuts, family_cuts, bins.missing_state)
+    return FeatureCells(coding, bins, tuple(counts.tolist()), tuple(positions.tolist()), family)
 
 
 def _total(cells: ArrayLike, weights: ArrayLike, n_cells: int = 0) -> FloatArray:
@@ -257,10 +266,10 @@ def _standardise(values: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(centred / (np.sqrt(np.average(centred**2, weights=weights)) or 1.0))
 
 
-def _group(cuts: FloatArray, coarser: FloatArray, has_missing: bool) -> tuple[int, ...]:
+def _group(cuts: ArrayLike, coarser: ArrayLike, has_missing: bool) -> tuple[int, ...]:
     """Coarser cell of each cell; the one for missing values stays on its own."""
     groups = np.searchsorted(coarser, np.append(cuts, np.inf)).tolist()
-    return (*groups, len(coarser) + 1) if has_missing else tuple(groups)
+    return (*groups, np.size(coarser) + 1) if has_missing else tuple(groups)
 
 
 def _most_frequent(counts: FloatArray, has_missing: bool) -> tuple[int, ...]:
@@ -374,11 +383,13 @@ class Design:
         return Design(self.cells, ())
 
     @cached_property
-    def tables(self) -> tuple[tuple[tuple[int, Side], tuple[int, Side]], ...]:
+    def tables(self) -> tuple[tuple[tuple[int, TableSide], tuple[int, TableSide]], ...]:
         """Of each table the two features and their sides."""
         features = self.cells.features
         most = max((feature.n_cells for feature in features), default=0)
-        one = Side(np.zeros(most + 1, dtype=np.int64), np.ones((1, 1)), *np.ones((2, 1), np.int64))
+        one = TableSide(
+            np.zeros(most + 1, dtype=np.int64), np.ones((1, 1)), *np.ones((2, 1), np.int64)
+        )
         effects = [((i, feature.effect), (i, one)) for i, feature in enumerate(features)]
         families = [((i, features[i].side), (j, features[j].side)) for i, j in self.pairs]
         return (*effects, *families)
@@ -404,10 +415,10 @@ class Design:
         return 1 + len(self.groups)
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> TableLayout:
         """Everything in flat arrays, for the compiled loops."""
         sides = [side for table in self.tables for _, side in table]
-        return Layout(
+        return TableLayout(
             features=np.array([(i, j) for (i, _), (j, _) in self.tables]).reshape(-1, 2),
             sides=np.arange(len(sides)).reshape(-1, 2),
             cell_of=flat([side.cell_of for side in sides]).astype(np.int64),

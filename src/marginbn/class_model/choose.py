@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from marginbn.class_model.basis import EFFECT, FAMILY, LINE, Design, family_pairs, learn_cells
-from marginbn.class_model.kernels.gather import FloatArray
 from marginbn.class_model.trainer import IsLate, Precisions, Trainer
 from marginbn.data.labelled import (
     LabelledTable,
@@ -27,6 +26,7 @@ from marginbn.data.labelled import (
     stratified_folds,
     stratified_holdout,
 )
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.structure import Structure
 
@@ -34,7 +34,11 @@ LearnStructure = Callable[[EncodedData], Structure]
 """Learns a structure from rows of bins, class first."""
 
 GRID = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+"""Precisions to choose from, each about three times the one before."""
+
 START, START_FAMILY = Precisions(line=1.0, effect=3.0, family=math.inf), 10.0
+"""Where the search begins: without family tables, which are tried last, from their own start."""
+
 LEAST_PER_ROW = 10.0
 """Least precision times the number of rows: few rows that chance tells apart would want none."""
 
@@ -49,7 +53,7 @@ ENOUGH_ROWS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class PrecisionChoice:
     """The chosen precisions, and how well they do on held-out rows.
 
     Parameters
@@ -90,7 +94,7 @@ class _Fold:
 
 
 @dataclass(eq=False)
-class _Validation:
+class _ValidatedLoss:
     """Log losses and log posteriors of held-out rows, by precisions; each is tried once."""
 
     folds: Sequence[_Fold]
@@ -106,7 +110,7 @@ class _Validation:
             if self.tried and self.is_late():
                 self.is_complete = False
                 return math.inf
-            self.tell(f"choosing the smoothing on held-out rows, try {len(self.tried) + 1}")
+            self.tell(f"smoothing, trial {len(self.tried) + 1}")
             results = [fold.validate(precisions, self.is_late) for fold in self.folds]
             losses, answers = zip(*results, strict=True)
             weight = sum(float(fold.weights.sum()) for fold in self.folds)
@@ -154,7 +158,7 @@ def choose_precisions(
     seed: int = 0,
     is_late: IsLate = lambda: False,
     tell: Callable[[str], None] = lambda text: None,
-) -> Choice:
+) -> PrecisionChoice:
     """Choose precisions for training rows.
 
     ``classes`` are all labels, sorted; ``learn_structure`` is called with the rows of each fold;
@@ -164,21 +168,21 @@ def choose_precisions(
     rows = rows if len(drawn) == rows.n_rows else rows.take(drawn)
     folds = []
     for fold, (train, test) in enumerate(splits, start=1):
-        tell(f"learning the structure without held-out rows, {fold} of {len(splits)}")
+        tell(f"fold {fold} of {len(splits)}")
         cells, data = learn_cells(rows.take(train), classes, missing)
         design = Design(cells, family_pairs(learn_structure(cells.count(data))))
         held_out = rows.take(test)
         codes = cells.coding.encode(held_out.features)
         labels = np.searchsorted(classes, held_out.labels)
         folds.append(_Fold(Trainer(design, data), held_out.weights, codes, labels))
-    validation = _Validation(folds, LEAST_PER_ROW / rows.n_rows, is_late, tell)
+    validation = _ValidatedLoss(folds, LEAST_PER_ROW / rows.n_rows, is_late, tell)
     groups = {group for fold in folds for group in fold.trainer.design.groups.tolist()}
     effects = [group for group in (EFFECT, LINE) if group in groups]
     alone = chosen = validation.descend(START, effects)
     if FAMILY in groups:
         with_pairs = validation.descend(alone._replace(family=START_FAMILY), [FAMILY, *effects])
         chosen = min(alone, with_pairs, key=validation.loss)
-    return Choice(
+    return PrecisionChoice(
         precisions=chosen,
         log_loss=validation.loss(chosen),
         rows=drawn[np.concatenate([test for _, test in splits])],

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -39,15 +38,8 @@ from scipy.special import softmax
 from threadpoolctl import ThreadpoolController
 
 from marginbn.class_model.basis import Design, TableCells, family_pairs
-from marginbn.class_model.kernels.gather import (
-    Codes,
-    FloatArray,
-    IntArray,
-    contract,
-    expand,
-    gather,
-    loss_gradient,
-)
+from marginbn.class_model.kernels.gather import Codes, contract, expand, gather, loss_gradient
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.structure import Structure
 
@@ -68,9 +60,9 @@ CLOSE_ENOUGH, RECENT = 1e-4, 6
 than this part of it: what is left changes the validated loss by less than its standard error.
 """
 
-MEMORY, PATIENCE, MOST_STEPS = 12, 60, 3000
-"""Steps that L-BFGS remembers, after which the curvature is measured again, and after which a fit
-ends in any case, with the gap that is left.
+MEMORY, PATIENCE, LEAST_STEPS, MOST_STEPS = 12, 60, 20, 3000
+"""Steps that L-BFGS remembers, after which the curvature is measured again, that are made however
+late it is, and after which a fit ends in any case, with the gap that is left.
 """
 
 ENOUGH, SHORTEST = 1e-4, 1e-9
@@ -172,10 +164,12 @@ class ClassModel:
         by_group = np.array(self.precisions, dtype=np.float64)[self.design.groups]
         return np.append(OFFSET_PRECISION, by_group)
 
-    def certify(self, data: EncodedData) -> tuple[float, float]:
-        """J and its certified relative gap, from the training rows."""
-        value, gradient = self.evaluate(data)
-        return value, self.bound_gap(value, gradient)
+    @property
+    def nearness(self) -> str:
+        """How near the parameters are to their optimum; a gap above 1 says nothing, as J > 0."""
+        if self.gap < 1.0:
+            return f"within {self.gap:.0e} of their optimum"
+        return "with no bound on the distance to their optimum"
 
     def bound_gap(self, value: float, gradient: FloatArray) -> float:
         """Certified gap (J - min J) / J."""
@@ -280,7 +274,8 @@ class _Descent:
         for _ in range(PATIENCE):
             values = [*values[1:], self.value]
             is_close = not certify and values[0] - self.value <= CLOSE_ENOUGH * self.value
-            if is_close or self.gap <= CERTIFIED or is_late() or not self._step(memory):
+            is_cut = self.n_steps >= LEAST_STEPS and is_late()
+            if is_close or is_cut or self.gap <= CERTIFIED or not self._step(memory):
                 return False
         return self.n_steps < MOST_STEPS
 
@@ -319,7 +314,8 @@ class Trainer:
         design = self.design if math.isfinite(precisions.family) else self.design.without_pairs
         start = self._parameters[:, : design.n_parameters].copy()
         model = ClassModel(design, precisions, log_shares(self.data), start)
-        with one_thread():
+        # One thread: the matrices are small, and threads that wait for one another take far longer.
+        with _thread_pools().limit(limits=1, user_api="blas"):
             descent = _Descent(model, self.data)
             may_help = descent.gap > CERTIFIED
             while may_help:
@@ -347,11 +343,3 @@ def train_class_model(
 @cache
 def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Linear algebra on one thread: the matrices are small, and threads that wait for one another
-    take far longer on a busy machine.
-    """
-    limited: AbstractContextManager[Any] = _thread_pools().limit(limits=1, user_api="blas")
-    return limited

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
@@ -28,33 +28,21 @@ from marginbn.classifiers.trained import (
     encode_evidence,
     explain_cells,
     log_answers,
-    make_answers,
     train_tables,
 )
-from marginbn.data.encode import (
-    EncodedTraining,
-    IsLate,
-    TableCoding,
-    UnseenCategories,
-    add_unseen,
-    tell_tally,
-    tell_unseen,
-)
-from marginbn.data.labelled import LabelledTable, MissingPolicy
-from marginbn.data.new_rows import encode_row, feature_blocks
-from marginbn.data.preparation import Preparation, TableSettings
+from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, UnseenCategories
+from marginbn.data.labelled import ClassWeight, LabelledTable, MissingPolicy
+from marginbn.data.preparation import Preparation, TableSettings, encode_row, feature_blocks
 from marginbn.data.source import row_pieces
 from marginbn.data.table import Table, as_stream
 from marginbn.data.training import TrainingRows, check_target, survey, survey_rows
 from marginbn.exceptions import InputError
-from marginbn.network.class_joint import CLASS
-from marginbn.network.explain import Explanations, as_rows, explain_codes
-from marginbn.network.frames import frame_library
+from marginbn.network.explain import Explanations, as_rows, explain_codes, influence
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent
 from marginbn.problem.encoded import EncodedData, with_class_column
-from marginbn.problem.structure import Structure
+from marginbn.problem.structure import CLASS, Structure
 from marginbn.proof.checker.verdict import Verdict
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
@@ -82,7 +70,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class GridChoice:
     """What a validation chose: the setting, its score, and the scores of all settings.
 
     ``results`` has one column per measure with one entry per setting, as ``cv_results_``.
@@ -135,7 +123,7 @@ class Fitted:
     fingerprint: str | None = None
     class_model: ClassModel | None = None
     held_out: HeldOut | None = None
-    choice: Choice | None = None
+    choice: GridChoice | None = None
     provenance: Provenance | None = None
 
 
@@ -276,7 +264,7 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
         smoothing: float = 1.0,
         missing: MissingPolicy = "auto",
         column_kinds: Any = "auto",
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
     ) -> None:
         self.parameters = parameters
         self.smoothing = smoothing
@@ -329,9 +317,7 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
             given = validation.read_training_rows(
                 self, X, y, sample_weight, kinds=self.column_kinds
             )
-            fitted = self._learn(TrainingRows.of(survey_rows(given), settings, began))
-            network = fitted.network.with_frames(frame_library(X))
-            return self.restore(replace(fitted, network=network))
+            return self.restore(self._learn(TrainingRows.of(survey_rows(given), settings, began)))
         if sample_weight is not None:
             raise InputError(
                 "sample_weight must be None for a table that is read in pieces; use class_weight"
@@ -356,7 +342,9 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
         self.class_model_, self.held_out_ = fitted.class_model, fitted.held_out
         self.answers_ = None
         if fitted.class_model is not None:
-            self.answers_ = make_answers(fitted.network, fitted.class_model)
+            from marginbn.class_model.answers import Answers
+
+            self.answers_ = Answers(fitted.network, fitted.class_model)
         return super().restore(fitted)
 
     def _count(
@@ -424,8 +412,9 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
         if coded is not None:
             return coded
         table = self.prepare([X] if isinstance(X, Mapping) else X)
-        codes = self.row_coding.encode(table)
-        tell_unseen(self.row_coding, table)
+        unseen = UnseenCategories(self.row_coding)
+        codes = unseen.encode(table)
+        unseen.warn()
         return codes
 
     @property
@@ -460,12 +449,11 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
 
     def _log_joint_of_tables(self, tables: Iterable[Table]) -> NDArray[np.float64]:
         """The same of prepared columns, table by table."""
-        answers, tally = [], dict[str, UnseenCategories]()
+        answers, unseen = [], UnseenCategories(self.row_coding)
         for table in tables:
-            add_unseen(tally, self.row_coding, table)
-            codes = self.row_coding.encode(table)
+            codes = unseen.encode(table)
             answers.append(self.log_joint_of_codes(with_class_column(codes)))
-        tell_tally(tally)
+        unseen.warn()
         return np.concatenate(answers)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -497,13 +485,32 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
         One row on its own (a list, an array, a data-frame row) is welcome too.
         """
         codes = self.encode(as_rows(X))  # first: it refuses an unfitted estimator
-        return replace(self.explain_encoded(codes, y), frames=frame_library(X))
+        return self.explain_encoded(codes, y)
 
     def explain_encoded(self, codes: NDArray[np.int32], y: Any = None) -> Explanations:
         """The same of rows that are codes already, as :meth:`encode` makes them."""
         if self.answers_ is None:
             return explain_codes(self.network_, self.classes_, codes, y)
         return explain_cells(self.answers_, self.classes_, codes, y)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """How far each column of the training table, known alone, moves the class probabilities.
+
+        For a column with states s and classes c it is 1/2 sum |P(c, s) - P(c) P(s)|, with two
+        classes the mean of |P(c | s) - P(c)|; of a date the largest of its parts. Columns that are
+        left out have 0. The report and ``marginbn show`` print the same numbers in points (%).
+        """
+        check_is_fitted(self)
+        network = self.network_
+        joints = (network.posterior_array([0, i]) for i in range(1, network.n_variables))
+        points = {v.name: influence(j) for v, j in zip(network.variables[1:], joints, strict=True)}
+        return np.array(
+            [
+                0.0 if plan.left_out else max(points[name] for name in plan.result_names)
+                for plan in self.preparation_.columns
+            ]
+        )
 
     def posterior(self, evidence: Mapping[str | int, Any]) -> dict[Any, float]:
         """P(class | what is known), by class label.
@@ -553,7 +560,7 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
             f"{counted(network.n_variables - 1, 'feature')}, "
             f"{counted(len(network.structure.arcs), 'arc')}, "
             f"{counted(network.n_parameters, 'parameter')}; structure: {found}. "
-            "How well it classifies, only other rows can tell: score(X, y)."
+            "Measure its accuracy on held-out rows: score(X, y)."
         )
         return draw_figure(network.structure, network.variables, caption)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from marginbn.data.columns import Column
-from marginbn.data.labelled import LabelledTable, class_factors, label_codes
+from marginbn.data.labelled import LabelledTable, class_factors, cost_of_places, label_codes
 from marginbn.data.preparation import TableSettings
 from marginbn.data.table import Table, as_table
 
@@ -63,9 +63,13 @@ class _Baseline:
 
 
 def logistic_accuracy(rows: LabelledTable, settings: TableSettings) -> float:
-    """Accuracy of logistic regression on the held-out rows of the default classifier."""
+    """Accuracy of logistic regression on the very rows that the default classifier is judged by."""
     from marginbn.class_model.choose import split_rows
 
+    table = settings.learn(rows.features).apply_to_all(rows.features)
+    missing = {c.name: c.missing for c in table.columns if c.missing.any()}
+    classes, codes = np.unique(rows.labels, return_inverse=True)
+    rows = rows.take(np.flatnonzero(cost_of_places(missing, codes, settings.missing, classes).kept))
     drawn, splits = split_rows(rows.labels)
     right = total = 0
     for train, test in splits:

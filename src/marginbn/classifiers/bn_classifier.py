@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from marginbn.classifiers import validation
 from marginbn.classifiers.search import MaxMarginBNClassifier
-from marginbn.data.labelled import MissingPolicy
+from marginbn.data.labelled import ClassWeight, MissingPolicy
 from marginbn.data.preparation import TableSettings
 from marginbn.files import PathLike
 from marginbn.solvers import Search
@@ -88,9 +88,9 @@ class BNClassifier(MaxMarginBNClassifier):
         self,
         *,
         max_parents: int = 2,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         missing: MissingPolicy = "auto",
-        identifiers: str = "ignore",
+        identifiers: Literal["ignore", "use"] = "ignore",
         column_kinds: Any = "auto",
         required_arcs: Any = None,
         forbidden_arcs: Any = None,

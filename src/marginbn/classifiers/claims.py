@@ -10,11 +10,9 @@ prediction, must give the rows of the certificate; tables are computed again and
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn import files
@@ -26,25 +24,18 @@ from marginbn.data.source import Source
 from marginbn.data.table import Table
 from marginbn.exceptions import InputError
 from marginbn.export.native import network_to_dict
-from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.scores import SCORES
 from marginbn.proof import exact_model
 from marginbn.proof.certificate import Certificate, Data
 from marginbn.proof.checker import Verdict, verify_certificate
 from marginbn.proof.checker.verdict import Progress
 from marginbn.proof.format import read_certificate
-from marginbn.proof.theorem import NamedArcs, Statement
-
-if TYPE_CHECKING:
-    from marginbn.class_model.trainer import ClassModel
+from marginbn.proof.theorem import Statement
 
 Model = BaseBNClassifier | BayesianNetworkLearner
 
 GAP = 1e-6
 """Largest gap that a written statement asks for: what counts as optimal."""
-
-SAME_LOSS, SAME_GAP = 1e-9, 1e-3
-"""Relative differences of a loss and of its certified gap that another order of sums makes."""
 
 
 def verify_model(
@@ -102,10 +93,10 @@ def _model_difference(model: Model, data: Data) -> str:
         "params": {"smoothing": model.table_smoothing},
         "estimator": type(model).__name__,
     }
-    codes: list[Any] = data.codes.tolist()
+    codes = [tuple(row) for row in data.codes.tolist()]
     variables = list(zip(data.names, data.states, strict=True))
     try:
-        exact_model.bind(record, variables, list(map(tuple, codes)), data.weights.tolist(), "")
+        exact_model.bind(record, variables, codes, data.weights.tolist(), "")
     except exact_model.DifferentError as reason:
         return str(reason)
     return ""
@@ -114,82 +105,22 @@ def _model_difference(model: Model, data: Data) -> str:
 # ------------------------------------------------------------------------------- tables of rows
 
 
-@dataclass(frozen=True)
-class TableMatch:
-    """What a table is to a model and its certificate.
-
-    Parameters
-    ----------
-    differences
-        Why it is not the table that both are about; empty if it is.
-    n_rows, n_used
-        Rows of the table, and those that the proof is about.
-    left_out
-        Columns that the model does not use.
-    gap
-        Certified gap of the trained tables, recomputed; None where there are none.
+def match_table(path: files.PathLike, data: Data, source: Source) -> tuple[exact_model.Rows, float]:
+    """The rows of a table, encoded by the coding of a model file, and the certified gap of its
+    trained tables (0 without any); :class:`exact_model.DifferentError` if these are not the rows of
+    a certificate or not their tables. The code is that of the second checker, which shares nothing
+    with ``fit``.
     """
-
-    differences: tuple[str, ...]
-    n_rows: int
-    n_used: int
-    left_out: tuple[str, ...]
-    gap: float | None = None
-
-
-def match_table(path: files.PathLike, model: Model, data: Data, source: Source) -> TableMatch:
-    """Encode a table by the coding of a model file and compare it with the rows of a certificate,
-    by the code of the second checker (:mod:`marginbn.proof.exact_model`), which shares nothing with
-    ``fit``; compute the certified gap of trained tables again.
-    """
-    record = json.loads(files.read_bytes(path))
-    names, rows = _texts(source)
-    try:
-        found = exact_model.encode_table(record, names, rows)
-    except exact_model.DifferentError as reason:
-        return TableMatch((str(reason),), len(rows), 0, ())
-    except ValueError as error:
-        raise InputError(f"the table cannot be compared with the model: {error}") from None
-    match = TableMatch((), len(rows), len(found.states), tuple(found.left_out))
-    codes: list[Any] = data.codes.tolist()
-    try:
-        exact_model.check_rows(found, list(map(tuple, codes)), data.weights.tolist())
-    except exact_model.DifferentError as reason:
-        return replace(match, differences=(str(reason),))
-    trained = getattr(model, "class_model_", None)
-    if trained is None:
-        return match
-    difference, gap = _training_difference(trained, found, model.network_.variables[0])
-    return replace(match, gap=gap, differences=(difference,) if difference else ())
-
-
-def _training_difference(trained: ClassModel, found: Any, target: Variable) -> tuple[str, float]:
-    """Where trained tables are not what they claim to be on the rows of a table; their gap."""
-    columns = [[x[0] for x in found.states]]
-    for i, feature in enumerate(trained.design.cells.features):
-        states = [row[i + 1] for row in found.states]
-        numbers = [row[i] for row in found.numbers]
-        if feature.coding.kind == "numeric":
-            cells = np.searchsorted(feature.coding.cuts, [0.0 if v is None else v for v in numbers])
-            states = np.where([v is None for v in numbers], feature.n_cells - 1, cells).tolist()
-        columns.append(states)
-    variables = (target, *trained.design.cells.coding.variables)
-    rows = EncodedData(np.array(columns, np.int32).T, np.array(found.weights), variables)
-    value, gap = trained.certify(rows)
-    if not np.isclose(value, trained.objective, rtol=SAME_LOSS, atol=0.0):
-        loss = f"their penalised loss is {value:.10g}, the model says {trained.objective:.10g}"
-        return f"the trained tables are not those of this table: {loss}", gap
-    if not gap <= trained.gap * (1 + SAME_GAP) + 1e-12:
-        claimed = f"the model says {trained.gap:.2g}"
-        return f"the trained tables are within {gap:.2g} of their optimum, {claimed}", gap
-    return "", gap
-
-
-def _texts(source: Source) -> tuple[list[str], list[list[str]]]:
-    """Names and fields of a table as in a text file."""
-    table = source.whole()
+    table, record = source.whole(), json.loads(files.read_bytes(path))
     columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
-    return list(table.column_names), list(map(list, zip(*columns, strict=True)))
+    rows = list(map(list, zip(*columns, strict=True)))
+    try:
+        found = exact_model.encode_table(record, list(table.column_names), rows)
+        codes = [tuple(row) for row in data.codes.tolist()]
+        exact_model.check_rows(found, codes, data.weights.tolist())
+        return found, exact_model.check_training(record, found)
+    except (ValueError, ArithmeticError, LookupError) as error:
+        raise InputError(f"the table cannot be compared with the model: {error}") from None
 
 
 def _text(value: Any) -> str:
@@ -208,12 +139,14 @@ def statement_of(classifier: BaseBNClassifier | BayesianNetworkLearner) -> State
     is_learner = isinstance(classifier, BayesianNetworkLearner)
     if not (is_learner or isinstance(classifier, SearchingBNClassifier)) or result is None:
         raise InputError(
-            f"there is no certificate for a {type(classifier).__name__} with "
-            f"{network.n_classes} classes: nothing was searched"
+            f"there is no certificate for this {type(classifier).__name__}: its structure is "
+            "fixed, so there is nothing to prove"
         )
     names, limit = network.names, params["max_parents"]
     has_class = params.get("class_restricted", not is_learner)
-    required, forbidden = classifier.arcs().resolve(names)
+    required, forbidden = (
+        tuple((names[p], names[c]) for p, c in arcs) for arcs in classifier.arcs().resolve(names)
+    )
     return Statement(
         target=names[0] if has_class else None,
         classes=network.variables[0].states if has_class else None,
@@ -222,8 +155,8 @@ def statement_of(classifier: BaseBNClassifier | BayesianNetworkLearner) -> State
         max_parents=limit if is_learner else params.get("max_parents_", limit),
         class_restricted=has_class,
         class_arcs=params.get("class_arcs", "free"),
-        required=_named_arcs(required, names),
-        forbidden=_named_arcs(forbidden, names),
+        required=required,
+        forbidden=forbidden,
         structure=tuple(
             (names[i], tuple(names[p] for p in parents))
             for i, parents in enumerate(result.structure.parents)
@@ -261,7 +194,3 @@ def _score_of(params: dict[str, Any], gamma: float | None) -> dict[str, Any]:
         return {"score": params["margin"], "gamma": gamma, "smoothing": float(params["smoothing"])}
     size = float(params["equivalent_sample_size"]) if params["score"] == "bdeu" else None
     return {"score": SCORES[params["score"]].certificate, "equivalent_sample_size": size}
-
-
-def _named_arcs(arcs: Sequence[tuple[int, int]], names: Sequence[str]) -> NamedArcs:
-    return tuple((names[p], names[c]) for p, c in arcs)

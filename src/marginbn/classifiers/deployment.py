@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers.base import BaseBNClassifier
@@ -149,18 +147,14 @@ def _trained_model(
     starts, terms = model.design.layout.first_entry, []
     for t, ((i, a), (j, b)) in enumerate(model.design.tables):
         entries = model.tables[:, starts[t] : starts[t + 1]]
-        table = _per_class(entries).reshape(len(a.basis), len(b.basis), -1)
+        differences = entries if len(entries) == 1 else entries[1:] - entries[:1]  # to class 0
+        table = differences.T.reshape(len(a.basis), len(b.basis), -1)
         if i == j:
             terms.append(Term((i,), (a.cell_of[:-1],), table[:, 0]))
         else:
             terms.append(Term((i, j), (a.cell_of[:-1], b.cell_of[:-1]), table))
     bias = model.offset[1:] - model.offset[0]
     return ScoreModel(target, tuple(classes), tuple(features), bias, tuple(terms))
-
-
-def _per_class(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores (scores, n) as differences to the first class, (n, classes - 1)."""
-    return scores.T if len(scores) == 1 else (scores[1:] - scores[:1]).T
 
 
 def _notes(clf: BaseBNClassifier) -> tuple[str, ...]:

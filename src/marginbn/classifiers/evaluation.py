@@ -1,14 +1,11 @@
 """How good a classifier is, and how sure one can be of it.
 
-The paper's table 2 gives every accuracy with a 95 % interval and table 3 counts significant wins;
-the formulas behind both are here, each a function of a few numbers. With p an accuracy on n rows
-and a_1, ..., a_k the accuracies on k folds (mean a, standard deviation s):
+The paper's table 2 gives every accuracy with a 95 % interval; here are the formulas. With p an
+accuracy on n rows and a_1, ..., a_k the accuracies on k folds (mean a, standard deviation s):
 
     one test set      p +- 1.96 sqrt(p (1 - p) / n)        :func:`binomial_interval`
                       or Wilson's, if few rows are wrong   :func:`told_interval`
     folds             a +- t_{k-1, 0.975} s / sqrt(k)      :func:`t_interval`
-    wins over folds   paired t test, one-sided             :func:`paired_t_test`
-    wins on one set   binomial test, one-sided             :func:`binomial_test`
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, stdtr, stdtrit
+from scipy.special import stdtrit
 
 from marginbn.classifiers.base import FIXED, BaseBNClassifier
 from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
@@ -83,73 +80,14 @@ def t_interval(scores: ArrayLike, confidence: float = 0.95) -> tuple[float, floa
     >>> round(mean, 3), round(half_width, 3)
     (0.9, 0.248)
     """
-    values = _at_least_two("scores", scores)
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or len(values) < 2:
+        raise InputError(f"scores must hold at least two fold scores, got {scores!r}")
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie strictly between 0 and 1, got {confidence}")
     quantile = float(stdtrit(len(values) - 1, (1 + confidence) / 2))
-    return float(values.mean()), quantile * _standard_error(values)
-
-
-def paired_t_test(first: ArrayLike, second: ArrayLike) -> float:
-    """One-sided p-value of "first is better than second" over the same folds.
-
-    Where all differences are equal there is no spread to compare with: 0 if they are positive,
-    1 if they are negative, 0.5 if they are zero.
-
-    Examples
-    --------
-    >>> round(paired_t_test([0.9, 0.8, 0.9], [0.8, 0.6, 0.7]), 4)
-    0.0189
-    """
-    better, worse = _at_least_two("first", first), _at_least_two("second", second)
-    if better.shape != worse.shape:
-        raise InputError(
-            f"first and second must have one score per fold each, got {len(better)} "
-            f"and {len(worse)}"
-        )
-    difference = better - worse
-    error = _standard_error(difference)
-    if error <= 1e-12 * np.abs(difference).max():  # equal up to rounding
-        return 0.5 - 0.5 * float(np.sign(difference[0]))
-    return float(stdtr(len(difference) - 1, -difference.mean() / error))
-
-
-def binomial_test(n_correct: int, n_rows: int, probability: float = 0.5) -> float:
-    """One-sided p-value: P(at least ``n_correct`` of ``n_rows``) at a true rate ``probability``.
-
-    With the wins among the rows on which exactly one of two classifiers is right, and
-    ``probability=0.5``, this is the exact test of two classifiers on one test set.
-
-    Examples
-    --------
-    >>> binomial_test(5, 5)
-    0.03125
-    """
-    if not 0 <= n_correct <= n_rows:
-        raise InputError(f"n_correct must lie between 0 and n_rows = {n_rows}, got {n_correct}")
-    if not 0 <= probability <= 1:
-        raise InputError(f"probability must lie between 0 and 1, got {probability}")
-    if n_correct == 0:
-        return 1.0
-    # The tail of the binomial distribution is a regularised incomplete beta function.
-    return float(betainc(n_correct, n_rows - n_correct + 1, probability))
-
-
-def accuracy(predicted: ArrayLike, labels: ArrayLike) -> float:
-    """Share of equal labels; labels are compared as text, so that 1 and "1" are the same class.
-
-    Examples
-    --------
-    >>> accuracy(["a", "b", "b"], ["a", "b", "a"]) == 2 / 3
-    True
-    """
-    predictions, truth = np.asarray(predicted).astype(str), np.asarray(labels).astype(str)
-    if predictions.shape != truth.shape or not len(truth):
-        raise InputError(
-            f"predicted and labels must be equally long and not empty, got {predictions.shape} "
-            f"and {truth.shape}"
-        )
-    return float((predictions == truth).mean())
+    standard_error = float(values.std(ddof=1)) / math.sqrt(len(values))
+    return float(values.mean()), quantile * standard_error
 
 
 @dataclass(frozen=True)
@@ -307,23 +245,18 @@ def _score_fold(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         classifier = make_classifier().fit(table.take(train), labels[train])
-        status, gap, seconds = _search_of(classifier)
+        status, gap, seconds = FIXED, 0.0, 0.0  # a baseline searches for nothing
+        if isinstance(classifier, BaseBNClassifier) and classifier.result_ is not None:
+            result = classifier.result_
+            status, gap, seconds = classifier.status_, result.gap, result.seconds
         if status == Status.INTERRUPTED:
             raise KeyboardInterrupt
         probabilities = classifier.predict_proba(table.take(test))
     messages = [(w.category, str(w.message)) for w in caught]
-    value = accuracy(classifier.classes_[probabilities.argmax(axis=1)], labels[test])
+    predicted = classifier.classes_[probabilities.argmax(axis=1)].astype(str)
+    value = float((predicted == labels[test].astype(str)).mean())
     score = FoldScore(value, len(train), len(test), status, gap, seconds)
     return _FoldAnswer(score, classifier.classes_, probabilities, messages)
-
-
-def _search_of(
-    classifier: BaseBNClassifier | MajorityBaseline | LogisticBaseline,
-) -> tuple[str, float, float]:
-    """How the search ended, its gap and its seconds; a baseline searches for nothing."""
-    if not isinstance(classifier, BaseBNClassifier) or classifier.result_ is None:
-        return FIXED, 0.0, 0.0
-    return classifier.status_, classifier.result_.gap, classifier.result_.seconds
 
 
 def _warn_once(caught: Sequence[Iterable[Message]]) -> None:
@@ -340,14 +273,3 @@ def _warn_once(caught: Sequence[Iterable[Message]]) -> None:
             category,
             stacklevel=3,
         )
-
-
-def _at_least_two(name: str, scores: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or len(values) < 2:
-        raise InputError(f"{name} must hold at least two fold scores, got {scores!r}")
-    return values
-
-
-def _standard_error(values: NDArray[np.float64]) -> float:
-    return float(values.std(ddof=1)) / math.sqrt(len(values))

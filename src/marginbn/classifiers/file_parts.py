@@ -14,7 +14,7 @@ column that is left out there is the reason, not a value.
 **Class model.** ::
 
     "class_model": {"cells": [{"cuts": [2.45, ...], "weights": [...], "positions": [...],
-                               "family": [0, 0, 1, ...], "bin": [0, 1, 1, ...]}, ...],
+                               "family": [0, 0, 1, ...]}, ...],
                     "pairs": [[0, 3], ...], "precisions": [1.0, 3.0, "inf"],
                     "log_shares": [...], "parameters": [[...]], "objective": ..., "gap": ...}
 
@@ -208,13 +208,12 @@ class CellsShape(Shape, frozen=True):
     weights: Annotated[tuple[Weight, ...], msgspec.Meta(min_length=1)]
     positions: tuple[float, ...]
     family: tuple[Count, ...]
-    bin: tuple[Count, ...]
 
     def __post_init__(self) -> None:
         if any(a >= b for a, b in pairwise(self.cuts)):
             raise ValueError("cuts must be increasing")
-        if not len(self.weights) == len(self.family) == len(self.bin):
-            raise ValueError("weights, family and bin must have an entry for every cell")
+        if len(self.weights) != len(self.family):
+            raise ValueError("weights and family must have an entry for every cell")
         if not sum(self.weights) > 0:
             raise ValueError("weights must not all be zero")
         if max(self.family) >= len(self.family):
@@ -271,7 +270,6 @@ def write_class_model(model: ClassModel) -> dict[str, Any]:
                 "weights": feature.weights,
                 "positions": feature.positions,
                 "family": feature.family,
-                "bin": feature.bin,
             }
             for feature in model.design.cells.features
         ],
@@ -328,18 +326,6 @@ def _read_cells(shape: CellsShape, bins: Coding, place: str) -> FeatureCells:
         raise MisfitError(f"{place}.positions: must have an entry for every interval")
     if not is_number and shape.cuts:
         raise MisfitError(f"{place}.cuts: must be empty for a category")
-    if list(shape.bin) != _bins_of(shape, bins):
-        raise MisfitError(f"{place}.bin: the cells are not parts of the bins of the coding")
-    return FeatureCells(coding, bins, shape.weights, shape.positions, shape.family, shape.bin)
-
-
-def _bins_of(shape: CellsShape, bins: Coding) -> list[int]:
-    """The bin of every cell, by where it ends; cells that cross a cut of a bin have none."""
-    n_bins = len(bins.cuts) + 1
-    if bins.kind != "numeric":
-        own = list(range(len(bins.categories)))
-        return own + [len(own)] * bins.missing_state
-    if not set(bins.cuts) <= set(shape.cuts):
-        return []
-    own = [int(k) for k in np.searchsorted(bins.cuts, [*shape.cuts, np.inf])]
-    return own + [n_bins] * bins.missing_state
+    if not {*bins.cuts} <= {*shape.cuts}:
+        raise MisfitError(f"{place}.cuts: the cells are not parts of the bins of the coding")
+    return FeatureCells(coding, bins, shape.weights, shape.positions, shape.family)

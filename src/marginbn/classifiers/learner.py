@@ -24,22 +24,21 @@ from marginbn.classifiers.base import Evidence, Fitted, Restorable
 from marginbn.classifiers.budget import half_used, time_for_search
 from marginbn.classifiers.search import DEFAULT_SEARCH, check_search, run_search
 from marginbn.classifiers.validation import seed_of
-from marginbn.data.encode import N_BINS, tell_unseen
+from marginbn.data.discretize import N_BINS
+from marginbn.data.encode import UnseenCategories
 from marginbn.data.labelled import LabelledTable, MissingPolicy
-from marginbn.data.new_rows import feature_blocks
-from marginbn.data.preparation import TableSettings
+from marginbn.data.preparation import TableSettings, feature_blocks
 from marginbn.data.source import Source, row_pieces
 from marginbn.data.table import Table, as_stream
 from marginbn.data.training import TrainingRows, survey, survey_rows
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
 from marginbn.files import PathLike
-from marginbn.network.frames import frame_library
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
 from marginbn.problem.candidates import Arcs
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
-from marginbn.problem.scores import SCORES
+from marginbn.problem.scores import SCORES, ScoreName
 from marginbn.proof.definition import define_data
 from marginbn.scoring.local_scores import ScoringListener, local_scores
 from marginbn.solvers.solve import Search
@@ -145,7 +144,7 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        score: str = "bic",
+        score: ScoreName = "bic",
         max_parents: int | None = None,
         equivalent_sample_size: float = 1.0,
         smoothing: float = 1.0,
@@ -181,7 +180,7 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
     @property
     def score(self) -> Any:
         """Mean log likelihood of rows, called as ``score(X, y=None)``."""
-        return self._mean_log_likelihood
+        return lambda X, y=None: float(self.score_samples(X).mean())
 
     @score.setter
     def score(self, name: str) -> None:
@@ -217,7 +216,6 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
             return self._fit_stream(stream, sample_weight)
         rows = validation.read_plain_rows(self, X, sample_weight, kinds=self.column_kinds)
         self._learn(self._prepare(rows))
-        self.network_ = self.network_.with_frames(frame_library(X))
         return self
 
     def _fit_stream(self, stream: Source, sample_weight: Any) -> Self:
@@ -331,8 +329,9 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         preparation = self.preparation_
         table = preparation.apply(validation.read_more_rows(self, X, preparation))
-        codes = self.coding_.encode(table)
-        tell_unseen(self.coding_, table)
+        unseen = UnseenCategories(self.coding_)
+        codes = unseen.encode(table)
+        unseen.warn()
         return codes
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
@@ -356,9 +355,6 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         values: NDArray[np.float64] = logsumexp(joint, axis=1)
         values[known] = joint[known, codes[known, 0]]
         return values
-
-    def _mean_log_likelihood(self, X: Any, y: Any = None) -> float:
-        return float(self.score_samples(X).mean())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
         """Draw rows, (n_samples, variables).

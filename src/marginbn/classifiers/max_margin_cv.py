@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from marginbn.classifiers import validation
-from marginbn.classifiers.base import Choice, Fitted, log_posteriors
+from marginbn.classifiers.base import Fitted, GridChoice, log_posteriors
 from marginbn.classifiers.budget import Budget, Work, half_used, task_budgets, work_per_solve
 from marginbn.classifiers.progress import StepProgress
 from marginbn.classifiers.search import (
@@ -36,12 +36,19 @@ from marginbn.classifiers.search import (
 )
 from marginbn.classifiers.validation import seed_of
 from marginbn.data.encode import EncodedTraining
-from marginbn.data.labelled import LabelledTable, MissingPolicy, Split, validation_splits
+from marginbn.data.labelled import (
+    ClassWeight,
+    LabelledTable,
+    MissingPolicy,
+    Split,
+    validation_splits,
+)
 from marginbn.data.training import TrainingRows, encode_training
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.files import PathLike
 from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.candidates import ClassArcs
 from marginbn.problem.encoded import EncodedData, with_class_column
 from marginbn.problem.margins import MarginKind
@@ -51,7 +58,6 @@ from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.solve import Search
 
-FloatArray = NDArray[np.float64]
 RowScore = Callable[[FloatArray, NDArray[np.intp]], FloatArray]
 """(log posteriors (n, n_classes), true class or -1 for one never learned) -> (n,)"""
 
@@ -95,6 +101,7 @@ def choose(means: FloatArray, settings: Sequence[tuple[int, float]]) -> int:
 
 
 PAPER_PROBABILITIES = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
+"""p of the grid of the paper; gamma is log(p / (1 - p))."""
 
 
 @dataclass(frozen=True)
@@ -188,11 +195,11 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         gammas: Sequence[float] | None = None,
         max_parents: Sequence[int] = (1, 2),
         cv: Any = None,
-        scoring: str = "accuracy",
+        scoring: Literal["accuracy", "log_loss"] = "accuracy",
         class_arcs: ClassArcs = "free",
         missing: MissingPolicy = "auto",
         column_kinds: Any = "auto",
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
         time_limit: float | None = 60.0,
@@ -433,7 +440,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
 
         return score
 
-    def _choose(self, rows: LabelledTable, budget: Budget) -> Choice:
+    def _choose(self, rows: LabelledTable, budget: Budget) -> GridChoice:
         """The setting of best score on held-out rows."""
         paths = self._validate(rows, budget)
         gammas, parents = self._gamma_grid(), self._parent_grid()
@@ -452,7 +459,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             "max_gap": gaps.max(axis=1).reshape(-1),
             **{f"split{f}_test_score": table[:, f] for f in range(table.shape[1])},
         }
-        return Choice(*settings[best], float(mean[best]), results)
+        return GridChoice(*settings[best], float(mean[best]), results)
 
 
 def complete_folds(paths: list[FoldPath], n_limits: int) -> list[FoldPath]:

@@ -17,14 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginbn.exceptions import InputError
-from marginbn.network.wording import align, percent
+from marginbn.network.wording import align, percent, share
 
 CALIBRATION_BINS = 10
 _MOST_CONFUSED = 12
 """Classes up to which the table of confusion is shown."""
-
-_DIGITS = 10
-"""Probabilities that agree in so many digits are ties, so that two classes have one AUC."""
 
 
 @dataclass(frozen=True)
@@ -88,18 +85,20 @@ class Quality:
                 f"got {given.shape}"
             )
         predicted = np.array(names)[given.argmax(axis=1)]
-        names, given = _with_strange_classes(names, truth, given)
+        strange = sorted(set(truth.tolist()) - set(names))  # of these, the probability is 0
+        names, given = names + strange, np.pad(given, ((0, 0), (0, len(strange))))
         by_class = _by_class(names, truth, predicted, given)
         areas = [c.auc for c in by_class if c.auc is not None]
         bins, error = _calibration(given.max(axis=1), predicted == truth)
         recalls = [c.recall for c in by_class if c.recall is not None]
+        errors = (given - (truth[:, np.newaxis] == np.array(names))) ** 2
         confusion = [[int(((truth == a) & (predicted == b)).sum()) for b in names] for a in names]
         return cls(
             n_rows=len(truth),
             accuracy=float((truth == predicted).mean()),
             balanced_accuracy=float(np.mean(recalls)),
             log_loss=_log_loss(names, truth, given),
-            brier=_brier(names, truth, given),
+            brier=float((errors[:, 1] if len(names) == 2 else errors.sum(axis=1)).mean()),
             auc=float(np.mean(areas)) if areas else None,
             classes=by_class,
             confusion=tuple(map(tuple, confusion)),
@@ -124,40 +123,25 @@ class Quality:
             ["AUC", _decimals(self.auc)],
             ["log loss", _decimals(self.log_loss)],
             ["Brier score", _decimals(self.brier)],
-            ["calibration error", _decimals(self.calibration_error)],
+            ["calibration error", share(self.calibration_error)],
         ]
 
     def lines(self) -> list[str]:
         """All of it for a terminal."""
         table = [["class", "rows", "recall", "precision", "AUC"]]
         for c in self.classes:
-            shares = [_share(c.recall), _share(c.precision)]
+            shares = ["-" if s is None else percent(s) for s in (c.recall, c.precision)]
             table.append([c.label, str(c.n_rows), *shares, _decimals(c.auc)])
         text = [*align(self.summary()), "", *align(table)]
         if len(self.classes) <= _MOST_CONFUSED:
-            text += ["", *align(self._confusion_rows())]
+            labels = [c.label for c in self.classes]
+            counts = [[n, *map(str, row)] for n, row in zip(labels, self.confusion, strict=True)]
+            text += ["", *align([["true \\ predicted", *labels], *counts])]
         return text
-
-    def _confusion_rows(self) -> list[list[str]]:
-        labels = [c.label for c in self.classes]
-        head = ["true \\ predicted", *labels]
-        return [head, *([n, *map(str, row)] for n, row in zip(labels, self.confusion, strict=True))]
 
 
 def _decimals(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else percent(value)
-
-
-def _with_strange_classes(
-    names: list[str], truth: NDArray[Any], given: NDArray[np.float64]
-) -> tuple[list[str], NDArray[np.float64]]:
-    """Classes that only the rows have, with probability 0."""
-    strange = sorted(set(truth.tolist()) - set(names))
-    return names + strange, np.hstack([given, np.zeros((len(given), len(strange)))])
 
 
 def _by_class(
@@ -166,10 +150,9 @@ def _by_class(
     predicted: NDArray[Any],
     given: NDArray[np.float64],
 ) -> tuple[ClassQuality, ...]:
-    from sklearn.metrics import roc_auc_score  # slow to load, and not needed to predict
-
     answers = []
-    for i, name in enumerate(names):
+    judged = [1, 1] if len(names) == 2 else range(len(names))  # two classes have one AUC
+    for name, j in zip(names, judged, strict=True):
         is_class, says_class = truth == name, predicted == name
         right, n_class, n_says = (is_class & says_class).sum(), is_class.sum(), says_class.sum()
         mixed = 0 < n_class < len(truth)
@@ -179,10 +162,21 @@ def _by_class(
                 n_rows=int(n_class),
                 precision=float(right / n_says) if n_says else None,
                 recall=float(right / n_class) if n_class else None,
-                auc=float(roc_auc_score(is_class, given[:, i].round(_DIGITS))) if mixed else None,
+                auc=_area(truth == names[j], given[:, j]) if mixed else None,
             )
         )
     return tuple(answers)
+
+
+def _area(is_class: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
+    """Area under the ROC curve: the share of pairs of a row of the class and another row in which
+    the first has the larger score, ties counted half (Mann-Whitney, by mean ranks).
+    """
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    mean_rank = np.cumsum(counts) - (counts - 1) / 2
+    n_class = int(is_class.sum())
+    larger = mean_rank[place[is_class]].sum() - n_class * (n_class + 1) / 2
+    return float(larger / (n_class * (len(scores) - n_class)))
 
 
 def _rows_above(
@@ -201,11 +195,6 @@ def _log_loss(names: Sequence[str], truth: NDArray[Any], given: NDArray[np.float
     places = {name: i for i, name in enumerate(names)}
     own = given[np.arange(len(truth)), [places[label] for label in truth.tolist()]]
     return float(-np.log(np.clip(own, np.finfo(np.float64).eps, 1.0)).mean())
-
-
-def _brier(names: Sequence[str], truth: NDArray[Any], given: NDArray[np.float64]) -> float:
-    errors = (given - (truth[:, np.newaxis] == np.array(names))) ** 2
-    return float((errors[:, 1] if len(names) == 2 else errors.sum(axis=1)).mean())
 
 
 def _calibration(

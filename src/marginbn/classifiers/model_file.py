@@ -39,7 +39,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, overload
 
 import msgspec
 import numpy as np
@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn import __version__
-from marginbn.classifiers.base import BaseBNClassifier, Choice, Evidence, Fitted
+from marginbn.classifiers.base import BaseBNClassifier, Evidence, Fitted, GridChoice
 from marginbn.classifiers.bn_classifier import BNClassifier
 from marginbn.classifiers.file_parts import (
     Digest,
@@ -173,7 +173,7 @@ class _Validation(Shape, frozen=True):
     results: dict[str, list[Number]]
 
 
-class _Candidates(Shape, frozen=True):
+class _CandidateCounts(Shape, frozen=True):
     kept: Count
     max_parents: Count
 
@@ -196,7 +196,7 @@ class _Model(Shape, frozen=True):
     n_samples: Count
     n_dropped: Count
     result: _Result | None
-    candidates: _Candidates | None
+    candidates: _CandidateCounts | None
     validation: _Validation | None
     evidence: _Evidence
     class_model: ModelShape | None
@@ -270,15 +270,34 @@ def write_json(path: PathLike, record: object) -> None:
     write_atomic(path, content)
 
 
-def load_model(path: PathLike) -> Any:
+M = TypeVar("M")
+
+
+@overload
+def load_model(path: PathLike) -> BaseBNClassifier: ...
+
+
+@overload
+def load_model(path: PathLike, kind: type[M]) -> M: ...
+
+
+def load_model(path: PathLike, kind: type[Any] = BaseBNClassifier) -> Any:
     """Read what :func:`save_model` wrote; it predicts the same to the last bit.
+
+    Parameters
+    ----------
+    path
+        The file.
+    kind
+        Class of the model, for type checkers; a model of another class is refused. By default
+        any classifier.
 
     Raises
     ------
     FormatError
         If anything in the file is not as the format demands.
     InputError
-        If the file cannot be read at all.
+        If the file cannot be read at all, or holds another kind of model.
 
     Examples
     --------
@@ -327,6 +346,9 @@ def load_model(path: PathLike) -> Any:
             model.n_candidates_ = shape.candidates.kept
             model.max_parents_ = shape.candidates.max_parents
         _check_result(model)
+        if not isinstance(model, kind):
+            found = type(model).__name__
+            raise InputError(f"holds a {found}: load_model(path, {found}) reads it")
     return model
 
 
@@ -469,7 +491,7 @@ def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
     }
 
 
-def _read_choice(classifier: BaseBNClassifier, shape: _Validation | None) -> Choice | None:
+def _read_choice(classifier: BaseBNClassifier, shape: _Validation | None) -> GridChoice | None:
     """What a validation chose; all other classifiers have nothing there."""
     chooses = isinstance(classifier, MaxMarginBNClassifierCV)
     if chooses is (shape is None):
@@ -478,7 +500,7 @@ def _read_choice(classifier: BaseBNClassifier, shape: _Validation | None) -> Cho
     if shape is None:
         return None
     results = _read_results(shape.results, "$.validation.results")
-    return Choice(shape.max_parents, shape.gamma, float(shape.best_score), results)
+    return GridChoice(shape.max_parents, shape.gamma, float(shape.best_score), results)
 
 
 def _read_results(results: dict[str, list[Number]], place: str) -> dict[str, NDArray[Any]]:

@@ -17,10 +17,10 @@ from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier, Fitted
 from marginbn.classifiers.budget import half_used, time_for_search
 from marginbn.classifiers.progress import SearchProgress, hearing_phases
-from marginbn.classifiers.trained import ParameterKind, encode_cells
+from marginbn.classifiers.trained import SEARCHING, ParameterKind, encode_cells
 from marginbn.classifiers.validation import seed_of
 from marginbn.data.encode import EncodedTraining, IsLate
-from marginbn.data.labelled import MissingPolicy
+from marginbn.data.labelled import ClassWeight, MissingPolicy
 from marginbn.data.training import TrainingRows
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.files import PathLike
@@ -28,6 +28,7 @@ from marginbn.problem.candidates import Arcs, ClassArcs, enumerate_candidates
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import StructureProblem, estimate_size, margin_problem
+from marginbn.problem.scores import ScoreName
 from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
 from marginbn.scoring.local_scores import ScoringListener, local_scores
@@ -53,7 +54,7 @@ VALIDATION_WORK = 3.0
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchOutcome:
     """What a search found, and the SHA-256 of the certificate if one was written."""
 
     result: SolveResult
@@ -69,7 +70,7 @@ def run_search(
     random_state: Any = None,
     n_jobs: int | None = None,
     start: Structure | None = None,
-) -> Found:
+) -> SearchOutcome:
     """Solve within the limits; a limit is a normal ending, reported by a warning."""
     before = _stamp(certificate)
     limits = [limit for limit in (time_limit, search.time_limit) if limit is not None]
@@ -95,8 +96,9 @@ def run_search(
         progress.close(result)
     warn_if_open(result)
     if certificate is None or _stamp(certificate) == before:  # none, or the file of another fit
-        return Found(result)
-    return Found(result, sha256_of(certificate))
+        return SearchOutcome(result)
+    with open(certificate, "rb") as file:
+        return SearchOutcome(result, hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def _listener(progress: SearchProgress | None, callback: Callback | None) -> Callback | None:
@@ -111,12 +113,6 @@ def _listener(progress: SearchProgress | None, callback: Callback | None) -> Cal
     return both
 
 
-def sha256_of(path: PathLike) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _stamp(path: PathLike | None) -> tuple[int, int] | None:
     """Changes when a file is written again; None where there is none."""
     if path is None or not os.path.isfile(path):
@@ -125,16 +121,22 @@ def _stamp(path: PathLike | None) -> tuple[int, int] | None:
     return status.st_ino, status.st_mtime_ns
 
 
+MORE_WORK = "search=Search(work_limit=...)"
+"""What raises the budget of work; the command line has max-margin, which has none, in its place."""
+
+
 def warn_if_open(result: SolveResult) -> None:
     """Say what is known when the search ended before the proof."""
     if result.status in (Status.OPTIMAL, Status.GAP_LIMIT):
         return
     remedy = "a larger time_limit narrows the gap"
+    if result.status is Status.WORK_LIMIT:
+        remedy = f"its budget of work is used up: {MORE_WORK} searches for longer"
     if result.status is Status.ROUNDING:
         remedy = "the scores cannot be computed more exactly: use smaller weights"
     warn_user(
         f"the search ended after {result.seconds:.1f} s ({result.status.replace('_', ' ')}) "
-        f"before optimality was proven: objective {result.objective:.6g}, bound "
+        f"before optimality was proved: objective {result.objective:.6g}, bound "
         f"{result.bound:.6g}, gap {100 * result.gap:.2g} %. The structure is the best found; "
         f"{remedy}",
         OptimalityWarning,
@@ -174,10 +176,13 @@ class SearchingBNClassifier(BaseBNClassifier):
         training = self._encode(rows, half_used(self.time_limit, rows.elapsed))
         if self._compares_classes and training.data.n_classes == 1:
             return self._count(rows, training, no_arcs(training.data))
+        limit = self.time_limit
+        if limit is not None and self.parameters == "trained":
+            limit *= SEARCHING
         found = run_search(
             self.build_problem(training.data),
             self.search_settings(),
-            time_limit=time_for_search(self.time_limit, rows.elapsed()),
+            time_limit=time_for_search(limit, rows.elapsed()),
             certificate=self.certificate,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
@@ -201,7 +206,9 @@ class SearchingBNClassifier(BaseBNClassifier):
             raise KeyboardInterrupt  # a validation must not go on by itself
         return found.structure
 
-    def _count_found(self, rows: TrainingRows, training: EncodedTraining, found: Found) -> Fitted:
+    def _count_found(
+        self, rows: TrainingRows, training: EncodedTraining, found: SearchOutcome
+    ) -> Fitted:
         """What was searched for, with its tables and what a certificate can be compared with."""
         counted = self._count(rows, training, found.result.structure, found.result)
         evidence = replace(
@@ -254,7 +261,7 @@ class GenerativeBNClassifier(SearchingBNClassifier):
     def __init__(
         self,
         *,
-        score: str = "mdl",
+        score: ScoreName = "mdl",
         max_parents: int = 2,
         class_restricted: bool = True,
         equivalent_sample_size: float = 1.0,
@@ -262,7 +269,7 @@ class GenerativeBNClassifier(SearchingBNClassifier):
         smoothing: float = 1.0,
         missing: MissingPolicy = "auto",
         column_kinds: Any = "auto",
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
         time_limit: float | None = 10.0,
@@ -409,7 +416,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         smoothing: float = 1.0,
         missing: MissingPolicy = "auto",
         column_kinds: Any = "auto",
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         required_arcs: Any = None,
         forbidden_arcs: Any = None,
         time_limit: float | None = 10.0,

@@ -6,7 +6,7 @@ estimators.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,7 @@ from marginbn.data.training import TrainingRows
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.network.explain import Explanations, explain_codes
 from marginbn.network.observed import number_of, state_of
+from marginbn.network.wording import counted
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.structure import Structure
 
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
     from marginbn.class_model.basis import TableCells
     from marginbn.class_model.choose import LearnStructure
     from marginbn.class_model.trainer import ClassModel
-    from marginbn.network.network import BayesianNetwork
 
 ParameterKind = Literal["counted", "trained"]
 
-CHOOSING, TRAINING = 0.7, 0.9
-"""Parts of a time limit after which the choice of the smoothing, and the training, end."""
+SEARCHING, CHOOSING, TRAINING = 0.5, 0.7, 0.9
+"""Parts of a time limit after which the search, the choice of the smoothing, and the training end;
+a first choice and :data:`~marginbn.class_model.trainer.LEAST_STEPS` steps are made in any case.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,12 @@ class HeldOut:
     def quality(self, classes: NDArray[Any]) -> Quality:
         """All measures of the predictions."""
         return Quality.measure(classes.tolist(), self.labels, self.probabilities)
+
+    def where(self, n_samples: int) -> str:
+        """Which rows of a training set of this size."""
+        n_rows = len(self.labels)
+        kind = "rows, each held out once" if n_rows == n_samples else "held-out rows"
+        return f"{n_rows} {kind}"
 
 
 def encode_cells(rows: TrainingRows) -> CellTraining:
@@ -105,55 +113,43 @@ def train_tables(
         is when Ctrl-C ends the choice.
     """
     from marginbn.class_model.choose import START, choose_precisions
-    from marginbn.class_model.trainer import train_class_model
+    from marginbn.class_model.trainer import CERTIFIED, train_class_model
 
-    table = rows.sample()
-    if is_stopped:
-        return train_class_model(training.cells, structure, training.rows, START), None
-    late = _after(rows, time_limit, CHOOSING)
+    def has_passed(share: float) -> bool:
+        return time_limit is not None and rows.elapsed() > share * time_limit
+
+    table, choice, given = rows.sample(), None, (training.cells, structure, training.rows)
     try:
-        choice = choose_precisions(
-            table,
-            training.classes,
-            learn_structure,
-            missing=rows.settings.missing,
-            seed=seed,
-            is_late=late,
-            tell=tell_phase,
-        )
+        if not is_stopped:
+            choice = choose_precisions(
+                table,
+                training.classes,
+                learn_structure,
+                missing=rows.settings.missing,
+                seed=seed,
+                is_late=lambda: has_passed(CHOOSING),
+                tell=tell_phase,
+            )
     except KeyboardInterrupt:
         warn_user(
             "the choice of the smoothing was interrupted: a usual amount is taken, and the quality "
             "on held-out rows is not known",
             OptimalityWarning,
         )
-        return train_class_model(training.cells, structure, training.rows, START), None
-    late = _after(rows, time_limit, TRAINING)
-    tell_phase("training the tables on all rows")
-    model = train_class_model(training.cells, structure, training.rows, choice.precisions, late)
-    if not choice.is_complete or late():
+    if choice is None:
+        return train_class_model(*given, START), None
+    tell_phase("training")
+    model = train_class_model(*given, choice.precisions, lambda: has_passed(TRAINING))
+    if not choice.is_complete or (has_passed(TRAINING) and model.gap > CERTIFIED):
         warn_user(
-            f"time_limit ended the training: {choice.n_fits} amounts of smoothing were tried, the "
-            f"tables are within {model.gap:.1g} of their optimum; a larger time_limit, or none, "
+            f"time_limit cut the training short: {counted(choice.n_fits, 'amount')} of smoothing "
+            f"tried, tables {model.nearness}. The probabilities are less exact than they could be "
+            f"(log loss {choice.log_loss:.3g} on held-out rows); a larger time_limit, or none, "
             "trains them as intended",
             OptimalityWarning,
         )
     judged = choice.rows
     return model, HeldOut(table.labels[judged], table.weights[judged], np.exp(choice.log_posterior))
-
-
-def _after(rows: TrainingRows, time_limit: float | None, share: float) -> Callable[[], bool]:
-    """Whether so much of the limit has passed."""
-    if time_limit is None:
-        return lambda: False
-    return lambda: rows.elapsed() > share * time_limit
-
-
-def make_answers(network: BayesianNetwork, model: ClassModel) -> Answers:
-    """What answers for the class."""
-    from marginbn.class_model.answers import Answers
-
-    return Answers(network, model)
 
 
 def log_answers(answers: Answers, codes: NDArray[np.integer[Any]]) -> NDArray[np.float64]:

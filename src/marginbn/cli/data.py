@@ -20,12 +20,18 @@ from marginbn.classifiers.validation import check_shape
 from marginbn.cli.options import STDIN, RowOptions, TableOptions
 from marginbn.data import labelled
 from marginbn.data.columns import Column, WantedKind
-from marginbn.data.encode import UnseenCategories, add_unseen, describe_unseen
+from marginbn.data.encode import UnseenCategories
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
-from marginbn.data.new_rows import FeatureRows, results_of, source_of_typed
-from marginbn.data.preparation import TableSettings
+from marginbn.data.preparation import FeatureRows, TableSettings, results_of
 from marginbn.data.source import ARROW_SUFFIXES, Source
-from marginbn.data.table import Table, as_table, format_of, open_file, suggestion
+from marginbn.data.table import (
+    Table,
+    as_table,
+    format_of,
+    open_file,
+    source_of_typed,
+    suggestion,
+)
 from marginbn.data.text_files import DELIMITERS, PACKED, other_delimiter, source_of_stream
 from marginbn.data.training import TrainingRows, survey_rows
 from marginbn.datasets import load_dataset
@@ -46,7 +52,7 @@ def load_source(options: TableOptions) -> Dataset:
     if is_file_name(options.table):
         if options.target is None:
             raise typer.BadParameter(
-                "say which column holds the class, as in --target class", param_hint="--target"
+                "name the column that holds the class, as in --target class", param_hint="--target"
             )
         table = read_file(options.table, options.encoding, kinds)
         return Dataset(options.table, table, None, options.target, "")
@@ -144,33 +150,24 @@ def encoded_chunks(
     preparation, coding = classifier.preparation_, classifier.row_coding
     rows, positions = FeatureRows(preparation, coding, source), results_of(preparation)
     absent = [i + 1 for name in rows.absent for i in positions[name]]
-    unseen: dict[str, UnseenCategories] = {}
-    start = 0
+    unseen, start = UnseenCategories(coding), 0
     try:
         for block in source.blocks([n for n in source.names if n in {*kept, *positions}]):
             table = preparation.apply(rows.read(block, start))
-            with _counting_from(start):
-                codes = with_class_column(coding.encode(table))
+            try:
+                codes = with_class_column(unseen.encode(table))
+            except InputError as error:
+                if start == 0:
+                    raise
+                text = f"{error} (rows are counted from row {start} of the table)"
+                raise InputError(text) from error
             codes[:, absent] = -1
-            add_unseen(unseen, coding, table)
             yield block, codes
             start += len(codes)
     finally:
-        if unseen:
-            warnings.warn(describe_unseen([*unseen.values()]), DataWarning, stacklevel=2)
+        unseen.warn()
     if start == 0:
         raise source.empty()
-
-
-@contextmanager
-def _counting_from(start: int) -> Iterator[None]:
-    """Errors that name a row of a block say where the block begins."""
-    try:
-        yield
-    except InputError as error:
-        if start == 0:
-            raise
-        raise InputError(f"{error} (rows are counted from row {start} of the table)") from error
 
 
 def kept_column(block: pa.Table, name: str, is_text: bool) -> Any:

@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 from marginbn.cli import options
 from marginbn.cli.inspect_table import prepare, tell_hints
 from marginbn.cli.running import DONE, OPEN_GAP, note, print_json, print_text, text_width
 from marginbn.exceptions import DataWarning
-from marginbn.network.wording import align, percent, seconds
+from marginbn.network.wording import align, percent, seconds, share
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
@@ -127,14 +128,10 @@ def _records(scores: dict[str, FoldScores]) -> dict[str, Any]:
             "half_width": result.half_width,
             "all_proved": result.all_proved,
             **({} if result.quality is None else {"quality": result.quality.to_dict()}),
-            "folds": [_finite(asdict(fold)) for fold in result.folds],
+            "folds": [asdict(f) | {"gap": f.gap if f.gap < inf else None} for f in result.folds],
         }
         for method, result in scores.items()
     }
-
-
-def _finite(record: dict[str, Any]) -> dict[str, Any]:
-    return record | {"gap": record["gap"] if record["gap"] < float("inf") else None}
 
 
 def _describe(
@@ -164,9 +161,8 @@ def _verdict(scores: dict[str, FoldScores], method: options.Method) -> list[str]
     others = {name: s for name, s in scores.items() if name not in (method, "majority")}
     best = max(others, key=lambda name: others[name].mean)
     quality = (
-        f"Accuracy of {method} on held-out rows: {percent(own.mean)} +- "
-        f"{100 * own.half_width:.2f} ({best}: {percent(others[best].mean)}, majority class: "
-        f"{percent(guess.mean)})."
+        f"Accuracy of {method} on held-out rows: {share(own.mean, own.half_width)} "
+        f"({best}: {share(others[best].mean)}, majority class: {share(guess.mean)})."
     )
     if method is options.Method.NAIVE_BAYES:
         return _wrapped(quality)

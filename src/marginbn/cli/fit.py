@@ -275,7 +275,7 @@ def check_pieces(table: options.TableOptions, holdout: float | None) -> None:
     """Refuse what makes no sense for a table that is read in pieces."""
     if table.target is None:
         raise typer.BadParameter(
-            "say which column holds the class, as in --target class", param_hint="--target"
+            "name the column that holds the class, as in --target class", param_hint="--target"
         )
     if holdout:
         raise typer.BadParameter(

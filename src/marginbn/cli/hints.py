@@ -6,6 +6,7 @@ command line types ``--missing state``.
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 
@@ -36,9 +37,12 @@ _UNMISTAKABLE = "|".join(name for name in (*SAME_NAMES, *OPTION_NAMES) if "_" in
 _START, _END = r"(?<![\w'\"`.-])", r"(?![\w'\"`=.-]\w|[\w'\"`=])"
 _CHOICE = r"'[a-z0-9-]+'"
 _KIND = r"column_kinds=\{'(?P<column>[^']*)': '(?P<kind>[a-z-]+)'\}"
+_TEXT = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _ARGUMENT = re.compile(
     rf"{_START}{_KIND}|{_START}(?P<name>{_WITH_VALUES})="
     rf"(?P<values>{_CHOICE}(?:(?:, | or ){_CHOICE})*|[\d.e+-]*\d)"
+    rf"|{_START}(?P<work>search=Search\(work_limit=\.\.\.\))"
+    rf"|{_START}X\.drop\(columns=(?P<dropped>\[{_TEXT}(?:, {_TEXT})*\])\)"
     rf"|{_START}delimiter=(?P<character>'.')"
     rf"|{_START}(?P<alone>{_UNMISTAKABLE}){_END}"
 )
@@ -60,8 +64,8 @@ def in_options(message: str) -> str:
     'use --missing drop, state or auto; a larger --time-limit helps'
     >>> in_options("column_kinds={'paid on': 'date'} makes year, month, weekday")
     "--kind 'paid on=date' makes year, month, weekday"
-    >>> in_options("say delimiter=' '")
-    "say --delimiter ' '"
+    >>> in_options("give delimiter=' '")
+    "give --delimiter ' '"
     """
     return _ARGUMENT.sub(_as_option, message)
 
@@ -69,6 +73,11 @@ def in_options(message: str) -> str:
 def _as_option(found: re.Match[str]) -> str:
     if found["alone"]:
         return option_name(found["alone"])
+    if found["work"]:
+        return "--method max-margin --time-limit SECONDS"
+    if found["dropped"]:
+        names = ast.literal_eval(found["dropped"])
+        return " ".join(f"--drop {shlex.quote(name)}" for name in names)
     if found["character"]:
         return f"--delimiter {found['character']}"
     if found["kind"]:

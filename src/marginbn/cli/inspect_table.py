@@ -26,14 +26,16 @@ def inspect(
     rows that each treatment of missing values would drop, parameters compared with rows. For a
     file without --target: what `marginbn learn` would make of it, where no column is a class.
     """
-    from marginbn.cli.data import feature_kinds, is_file_name, load_rows
-    from marginbn.data.inspection import inspect_rows, prepare_quietly
+    from marginbn.cli.data import feature_kinds, is_file_name, load_features, load_rows
+    from marginbn.data.inspection import inspect_data, inspect_rows, prepare_quietly
 
-    model = options.ModelOptions(missing=missing)
+    kinds = feature_kinds(table)
     if table.target is None and is_file_name(table.table):
-        report = look_without_class(table, missing)
+        given: Any = {} if missing is None else {"missing": str(missing)}
+        report = inspect_data(load_features(table), column_kinds=kinds, **given)
     else:
-        classifier = options.build_classifier(model).set_params(column_kinds=feature_kinds(table))
+        model = options.ModelOptions(missing=missing)
+        classifier = options.build_classifier(model).set_params(column_kinds=kinds)
         rows = prepare_quietly(load_rows(table), classifier.table_settings())
         report = inspect_rows(rows)
     if json:
@@ -50,15 +52,6 @@ def prepare(
 
     classifier.check_parameters()
     return TrainingRows.of(survey_rows(rows), classifier.table_settings(), began)
-
-
-def look_without_class(table: options.TableOptions, missing: options.Missing | None) -> DataReport:
-    """What `marginbn learn` would make of the table."""
-    from marginbn.cli.data import feature_kinds, load_features
-    from marginbn.data.inspection import inspect_data
-
-    given: Any = {} if missing is None else {"missing": str(missing)}
-    return inspect_data(load_features(table), column_kinds=feature_kinds(table), **given)
 
 
 def tell_hints(rows: TrainingRows, quiet: bool) -> DataReport:

@@ -71,7 +71,7 @@ def learn(
     export: Annotated[
         list[Path] | None,
         options.output_option(
-            metavar="FILE", help="Write the network to a .bif, .json or .dot file (repeatable)."
+            metavar="FILE", help="Write the network as .bif, .json, .dot or .svg (repeatable)."
         ),
     ] = None,
     report: Annotated[
@@ -144,9 +144,10 @@ def build_learner(
 
     given = {"solver": search.solver, "gap_tolerance": search.gap, "checkpoint": checkpoint}
     missing: Any = table.missing.value
+    score: Any = network.score.value
     fields: Any = {name: value for name, value in given.items() if value is not None}
     learner = BayesianNetworkLearner(
-        score=network.score.value,
+        score=score,
         max_parents=network.max_parents,
         equivalent_sample_size=network.equivalent_sample_size,
         required_arcs=options.parse_arcs(network.require, "--require"),

@@ -47,7 +47,7 @@ def load_any(model: Path, certificate: Path | None = None) -> Any:
 
     if model.suffix.lower() == ".bif":
         return load_network(model)
-    found = load_model(model)
+    found: Any = load_model(model, object)
     if certificate is not None:
         verdict = verify_model(found, certificate)
         if not verdict:
@@ -226,6 +226,7 @@ class FormatName(StrEnum):
     JSON = "json"
     BIF = "bif"
     DOT = "dot"
+    SVG = "svg"
 
 
 class DeploymentName(StrEnum):
@@ -245,7 +246,7 @@ def export(
     format: Annotated[
         FormatName | None,
         typer.Option(
-            help="Write the network: json or bif (with tables), dot (the graph). "
+            help="Write the network: json or bif (with tables), dot (the graph), svg (a picture). "
             "[default: by the suffix of --output]"
         ),
     ] = None,
@@ -278,7 +279,7 @@ def export(
         chosen = find_format(output or "", format)
     except InputError:
         raise typer.BadParameter(
-            f"say {', '.join(FormatName)}, or give --output a name that tells, like tree.bif",
+            f"give {', '.join(FormatName)}, or an --output with a known ending, like tree.bif",
             param_hint="--format",
         ) from None
     try_outputs(output=output)

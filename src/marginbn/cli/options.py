@@ -325,7 +325,9 @@ def build_classifier(
     given = _given_parameters(model, search) | more
     if certificate is not None:
         given["certificate"] = str(certificate)
-    fields = _search_fields(search, checkpoint)
+    fields: dict[str, Any] = {} if checkpoint is None else {"checkpoint": str(checkpoint)}
+    if search is not None and (address := parse_jobs(search.jobs)[1]) is not None:
+        fields["dask"] = address
     unknown = [name for name in given if name not in known]
     for name in [*unknown, *([] if "search" in known else fields)]:
         raise typer.BadParameter(
@@ -357,14 +359,6 @@ def _given_parameters(model: ModelOptions, search: SearchOptions | None) -> dict
     if search is not None and search.time_limit is not None:
         given["time_limit"] = search.time_limit or None  # 0 stands for no limit
     return _as_grids(given) if model.method is Method.MAX_MARGIN_CV else given
-
-
-def _search_fields(search: SearchOptions | None, checkpoint: Path | None) -> dict[str, Any]:
-    """Fields of :class:`marginbn.Search` for the options that were given."""
-    fields: dict[str, Any] = {"checkpoint": None if checkpoint is None else str(checkpoint)}
-    if search is not None:
-        fields |= {"dask": parse_jobs(search.jobs)[1]}
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _as_grids(given: dict[str, Any]) -> dict[str, Any]:

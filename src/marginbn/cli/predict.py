@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from marginbn.cli import options
 from marginbn.cli.model import ProofOption, load_checked
 from marginbn.cli.running import (
-    DONE,
-    ERROR,
     data_stream,
+    is_stream,
     note,
     print_json,
     try_outputs,
-    write_output,
 )
-from marginbn.exceptions import InputError
+from marginbn.interrupts import is_program
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,50 +60,72 @@ def predict(
     certificate: ProofOption = None,
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
-) -> int:
+) -> None:
     """Predict the class of every row of TABLE, with its probability.
 
     Columns are matched by name; others, such as the class itself, are ignored. Missing values are
     summed out, and so are categories that training never saw. Rows are read and written in chunks,
     so a table may be larger than the memory.
     """
-    from marginbn.report.summary import quality_verdict, verdict
+    from marginbn.report.summary import verdict
 
-    is_parquet = output is not None and output.suffix.lower() == ".parquet"
+    _do_without_pandas()
     try_outputs(output=output)
     classifier = load_checked(model, certificate)
-    note(f"{model}: {verdict(classifier)} {quality_verdict(classifier)}".strip(), quiet)
+    if certificate is not None:
+        note(f"{model}: {verdict(classifier)}", quiet)
     answers = _Answers(classifier, rows, tuple(keep or ()), proba)
     if json:
         print_json(answers.as_columns())
-        return DONE
+        return
     if output is None:
         answers.write(data_stream(), safe_csv=safe_csv)
-        return DONE
-    write = answers.write_parquet if is_parquet else partial(answers.write, safe_csv=safe_csv)
-    saved = write_output(output, write)
-    if not saved and answers.can_be_read_again():
-        answers.write(data_stream(), safe_csv=safe_csv)
-    return DONE if saved else ERROR
+    elif is_stream(output):
+        with output.open("w", encoding="utf-8", newline="") as stream:
+            answers.write(stream, safe_csv=safe_csv)
+    elif output.suffix.lower() == ".parquet":
+        from marginbn.cli.writers import write_parquet_chunks
+
+        with answers.opened() as chunks:
+            write_parquet_chunks(output, chunks)
+    else:
+        answers.write(output, safe_csv=safe_csv)
+
+
+class _NoPandas:
+    """Finder of a program that has no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        """Nothing; an error if it is pandas that is wanted."""
+        if name == "pandas":
+            raise ImportError(name)
+
+
+def _do_without_pandas() -> None:
+    """Keep pyarrow from importing pandas for its first array: that takes longer than to answer a
+    small table. The command line needs no data frames.
+    """
+    if is_program() and "pandas" not in sys.modules:
+        import pyarrow as pa
+
+        sys.meta_path.insert(0, _NoPandas)
+        pa.array([0])
+        sys.meta_path.remove(_NoPandas)
 
 
 @dataclass
 class _Answers:
-    """What is to be written; every pass reads the table anew, but for stdin, which has only one."""
+    """What is to be written, from one pass over the rows."""
 
     classifier: BaseBNClassifier
     rows: options.RowOptions
     keep: tuple[str, ...]
     proba: bool
-    failure: InputError | None = None  # of reading, as against writing
-
-    def can_be_read_again(self) -> bool:
-        """Whether a second pass makes sense."""
-        return self.failure is None and not self.rows.is_stream
 
     def as_columns(self) -> dict[str, list[Any]]:
         """All answers at once, by the name of the column."""
-        with self._opened() as chunks:
+        with self.opened() as chunks:
             columns: dict[str, list[Any]] = {}
             for chunk in chunks:
                 for name, part in chunk.to_pydict().items():
@@ -116,39 +136,18 @@ class _Answers:
         """As CSV, to a file or a stream."""
         from marginbn.cli.writers import write_csv_chunks
 
-        with self._opened() as chunks:
+        with self.opened() as chunks:
             write_csv_chunks(target, chunks, for_spreadsheets=safe_csv)
 
-    def write_parquet(self, path: str) -> None:
-        """As a Parquet file."""
-        from marginbn.cli.writers import write_parquet_chunks
-
-        with self._opened() as chunks:
-            write_parquet_chunks(path, chunks)
-
     @contextmanager
-    def _opened(self) -> Iterator[Iterator[pa.Table]]:
+    def opened(self) -> Iterator[Iterator[pa.Table]]:
         """The answers in chunks."""
         from marginbn.cli.data import check_columns, find_kept, open_rows
 
-        if self.failure is not None:
-            raise self.failure
-        with ExitStack() as stack:
-            with self._remembering():
-                source = stack.enter_context(open_rows(self.rows))
-                kept = find_kept(self.keep, source.names)
-                check_columns(self.classifier, source.names, self.rows.allow_missing_columns)
+        with open_rows(self.rows) as source:
+            kept = find_kept(self.keep, source.names)
+            check_columns(self.classifier, source.names, self.rows.allow_missing_columns)
             yield self._chunks(source, kept)
-            if self.rows.is_stream:
-                self.failure = InputError("standard input can be read only once")
-
-    @contextmanager
-    def _remembering(self) -> Iterator[None]:
-        try:
-            yield
-        except InputError as error:
-            self.failure = error
-            raise
 
     def _names(self, kept: Sequence[str]) -> list[str]:
         network = self.classifier.network_
@@ -168,11 +167,10 @@ class _Answers:
         from marginbn.cli.data import encoded_chunks, kept_column
 
         classes, names = pa.array(self.classifier.classes_.tolist()), self._names(kept)
-        with self._remembering():
-            for chunk, codes in encoded_chunks(self.classifier, source, kept):
-                joint = self.classifier.log_joint_of_codes(codes)
-                posterior = np.exp(log_posteriors(joint))
-                columns = [kept_column(chunk, name, source.is_text) for name in kept]
-                columns.append(classes.take(pa.array(joint.argmax(axis=1))))
-                columns += [*posterior.T] if self.proba else [posterior.max(axis=1)]
-                yield pa.table(columns, names=names)
+        for chunk, codes in encoded_chunks(self.classifier, source, kept):
+            joint = self.classifier.log_joint_of_codes(codes)
+            posterior = np.exp(log_posteriors(joint))
+            columns = [kept_column(chunk, name, source.is_text) for name in kept]
+            columns.append(classes.take(pa.array(joint.argmax(axis=1))))
+            columns += [*posterior.T] if self.proba else [posterior.max(axis=1)]
+            yield pa.table(columns, names=names)

@@ -77,9 +77,7 @@ def estimate_needs(size: ProblemSize, max_parents: int, *, class_restricted: boo
 
     Constant features and required or forbidden arcs make it less.
     """
-    from marginbn.solvers.branch_bound.shape import BranchBoundShape
-    from marginbn.solvers.branch_cut.shape import BranchCutShape
-    from marginbn.solvers.dynamic import shape as dynamic
+    from marginbn.solvers.sizes import BranchBoundShape, BranchCutShape, DynamicShape
 
     n = size.n_variables - 1
     if class_restricted and max_parents <= 2 and n > 0:
@@ -89,8 +87,8 @@ def estimate_needs(size: ProblemSize, max_parents: int, *, class_restricted: boo
         arcs = max_parents > 1
         shape = BranchBoundShape(n, n_class_sets, size.n_margin_rows, samples, classes, cells, arcs)
         return shape.needs()
-    if size.n_margin_rows == 0 and size.n_variables <= dynamic.FEW_VARIABLES:
-        return dynamic.needs(size.n_variables, size.n_candidates)
+    if size.n_margin_rows == 0 and size.n_variables <= DynamicShape.FEW_VARIABLES:
+        return DynamicShape(size.n_variables, size.n_candidates).needs()
     return BranchCutShape(size.n_candidates, size.n_margin_rows).needs()
 
 
@@ -145,6 +143,7 @@ def score(
 
     try_outputs(output=output)
     policy: Any = missing.value
+    score: Any = scoring.score.value
     if table.target is not None:
         data = encode_rows(load_rows(table), TableSettings(missing=policy))
     else:
@@ -154,7 +153,7 @@ def score(
         data = learner.encode_table(load_features(table))
     problem = local_scores(
         data,
-        scoring.score.value,
+        score,
         scoring.max_parents,
         equivalent_sample_size=scoring.equivalent_sample_size,
         class_restricted=table.target is not None,
@@ -264,7 +263,7 @@ def run_search(
     from marginbn.classifiers.learner import BayesianNetworkLearner
     from marginbn.solvers import Search, solve_structure, solver_names
 
-    solver = search.solver or "auto"
+    solver: Any = search.solver or "auto"
     if solver not in ("auto", *solver_names()):
         raise typer.BadParameter(
             f"must be one of auto, {', '.join(solver_names())}", param_hint="--solver"

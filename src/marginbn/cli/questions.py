@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from marginbn.network.explain import Explanation
     from marginbn.network.network import BayesianNetwork
 
-SHOWN_ROWS = 5
+"""Rows that ``explain`` prints unless it is told which."""
+
 SHOWN_STATES = 12
+"""States that ``ask`` prints before the rest is left out."""
 
 
 def explain(
@@ -39,7 +42,7 @@ def explain(
             help="Rows to explain, counted from 0; or all. [default: the first five]",
             show_default=False,
         ),
-    ] = f"0-{SHOWN_ROWS - 1}",
+    ] = "0-4",
     most: Annotated[
         int, typer.Option(metavar="N", help="Contributions to print per row.", min=1)
     ] = 12,
@@ -50,7 +53,7 @@ def explain(
     The log margin of the predicted class against its nearest rival is a sum with one term per
     variable; a term of log 2 doubles the odds.
     """
-    wanted = _Wanted.parse(only)
+    wanted = _parse_rows(only)
     classifier = load_checked(model, None)
     found = _explanations(classifier, rows, wanted)
     if json:
@@ -60,43 +63,24 @@ def explain(
         print_text(("\n" if position else "") + entry.text(most))
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """Numbers of rows as ranges, both ends included; no range stands for all rows."""
-
-    ranges: tuple[tuple[int, int], ...]
-
-    @classmethod
-    def parse(cls, text: str) -> _Wanted:
-        """As in ``0,3,7-9``, or ``all``."""
-        if text == "all":
-            return cls(())
-        ranges = []
-        for part in text.split(","):
-            first, dash, last = part.strip().partition("-")
-            if not (first.isdecimal() and (last if dash else first).isdecimal()):
-                raise typer.BadParameter(
-                    f"write numbers and ranges, as in 0,3,7-9, or all; got {text!r}",
-                    param_hint="--rows",
-                )
-            ranges.append((int(first), int(last or first)))
-        return cls(tuple(ranges))
-
-    def __contains__(self, row: int) -> bool:
-        return not self.ranges or any(low <= row <= high for low, high in self.ranges)
-
-    @property
-    def first(self) -> int:
-        """The first row that is wanted."""
-        return min((low for low, _ in self.ranges), default=0)
-
-    def ends_before(self, row: int) -> bool:
-        """Whether neither this row nor one below it is wanted."""
-        return bool(self.ranges) and all(high < row for _, high in self.ranges)
+def _parse_rows(text: str) -> list[range]:
+    """Numbers of rows, as in ``0,3,7-9``, or ``all``."""
+    if text == "all":
+        return [range(sys.maxsize)]
+    ranges = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last if dash else first).isdecimal()):
+            raise typer.BadParameter(
+                f"write numbers and ranges, as in 0,3,7-9, or all; got {text!r}",
+                param_hint="--rows",
+            )
+        ranges.append(range(int(first), int(last or first) + 1))
+    return ranges
 
 
 def _explanations(
-    classifier: BaseBNClassifier, rows: options.RowOptions, wanted: _Wanted
+    classifier: BaseBNClassifier, rows: options.RowOptions, wanted: Sequence[range]
 ) -> Iterator[Explanation]:
     """Explanations of the wanted rows, in the order of the file, read no further than needed."""
     from marginbn.cli.data import check_columns, encoded_chunks, open_rows
@@ -105,16 +89,17 @@ def _explanations(
         check_columns(classifier, source.names, rows.allow_missing_columns)
         start = 0
         for _, codes in encoded_chunks(classifier, source):
-            places = [i for i in range(len(codes)) if start + i in wanted]
+            places = [i for i in range(len(codes)) if any(start + i in part for part in wanted)]
             if places:
                 found = classifier.explain_encoded(codes[places, 1:])
                 for place, entry in zip(places, found, strict=True):
                     yield replace(entry, row=start + place)
             start += len(codes)
-            if wanted.ends_before(start):
+            if all(part.stop <= start for part in wanted):
                 return
-        if start <= wanted.first:
-            raise InputError(f"--rows: there is no row {wanted.first}; the table has {start} rows")
+        first = min(part.start for part in wanted)
+        if start <= first:
+            raise InputError(f"--rows: there is no row {first}; the table has {start} rows")
 
 
 # --- ask ------------------------------------------------------------------------------------------
@@ -222,7 +207,7 @@ def _read_evidence(subject: Subject, texts: Sequence[str]) -> dict[int, Known]:
     for name, value in _assignments(subject, texts):
         i = subject.network.variable_index(name)
         if i in known:
-            raise InputError(f"{name!r} is said twice; say it once")
+            raise InputError(f"{name!r} is given twice; give it once")
         known[i] = read_value(subject, i, value)
     return known
 
@@ -257,8 +242,7 @@ def read_value(subject: Subject, i: int, text: str) -> Known:
     import pyarrow as pa
 
     from marginbn.data.columns import MISSING_TEXTS
-    from marginbn.data.new_rows import reading_of
-    from marginbn.data.preparation import ColumnPlan
+    from marginbn.data.preparation import ColumnPlan, reading_of
     from marginbn.data.texts import is_date_kind
 
     variable, coding = subject.network.variables[i], subject.codings[i]
@@ -293,7 +277,7 @@ def _refuse_value(name: str, text: str, states: Sequence[str]) -> None:
     from marginbn.data.table import suggestion
 
     if text in MISSING_TEXTS:
-        raise InputError(f"{name!r} has no value; leave it out: what is not said is summed out")
+        raise InputError(f"{name!r} has no value; leave it out: what is not given is summed out")
     close = suggestion(text, states).replace("the columns are", "its values are")
     raise InputError(f"{name!r} has no value {text!r}{close}")
 
@@ -337,7 +321,7 @@ def _describe_answers(
         shown = list(posterior)
         if len(shown) > SHOWN_STATES:
             shown = sorted(shown, key=posterior.__getitem__, reverse=True)[:SHOWN_STATES]
-        header = [name, "given this", "otherwise"] if given else [name, "probability"]
+        header = [name, "given this", "nothing given"] if given else [name, "probability"]
         rows = [
             [state, *(percent(p[state]) for p in ((posterior, before[name])[: len(header) - 1]))]
             for state in shown

@@ -31,13 +31,10 @@ if TYPE_CHECKING:
 
 def print_json(value: object) -> None:
     """One JSON object on stdout, numbers with all their digits."""
-    text = json.dumps(value, allow_nan=False, default=_plain)  # ASCII, control characters escaped
+    text = json.dumps(
+        value, allow_nan=False, default=lambda array: array.tolist()
+    )  # ASCII, control characters escaped
     typer.echo(text.replace("\x7f", "\\u007f"))
-
-
-def _plain(value: Any) -> Any:
-    """numpy's scalars and arrays as Python's."""
-    return value.tolist()
 
 
 def print_verdict(text: str, *, proved: bool | None) -> None:
@@ -88,12 +85,17 @@ class _Screen:
             self.write(line)
 
 
+def is_stream(path: Path) -> bool:
+    """Whether it is a pipe or a device, such as /dev/stdout, which no file can replace."""
+    return path.is_fifo() or path.is_char_device()
+
+
 def try_outputs(**paths: Path | None) -> None:
     """Refuse files that cannot be written before the work for them begins."""
     from marginbn.files import try_writing
 
     for option, path in paths.items():
-        if path is not None:
+        if path is not None and not is_stream(path):
             try_writing(path, f"--{option}")
 
 
@@ -118,23 +120,28 @@ def text_width() -> int:
     return min(max(shutil.get_terminal_size().columns, 60), 100)
 
 
+CLEAR = "\x1b[K"  # to the end of the line
 _TICK = 0.2  # seconds between two looks at the clock
 _LONGEST_PAUSE = 60.0  # seconds between two lines of a log
 
 
-class ProgressLine:
-    """Objective, bound, gap and time; a callback for solvers and a context manager.
+PREPARING = "preparing"
 
-    On a terminal one line is rewritten in place and wiped at the end. Elsewhere lines are added,
-    after 1, 2, 4, ... seconds and then every minute, so that a log stays short.
+
+class ProgressLine:
+    """Time, phase, objective, bound and gap; a callback for solvers and a context manager.
+
+    On a terminal one line is rewritten in place. Elsewhere lines are added, after 1, 2, 4, ...
+    seconds and then every minute, so that a log stays short. The last line has the whole time.
     """
 
     def __init__(self, enabled: bool = True) -> None:
         self._enabled = enabled
         self._on_terminal = sys.stderr.isatty()
         self._point: TracePoint | None = None
-        self._phase = "preparing"
+        self._phase = PREPARING
         self._compiler: Compiler | None = None
+        self._compiled = 0.0  # seconds, before this began
         self._start = time.perf_counter()
         self._next_line = 1.0
         self._stop = threading.Event()
@@ -142,16 +149,18 @@ class ProgressLine:
 
     def __call__(self, point: TracePoint) -> None:
         """Remember the latest numbers; the thread shows them."""
+        if self._phase == PREPARING:
+            self._phase = "search"
         self._point = point
 
     def tell(self, phase: str) -> None:
-        """What is done before or after a search."""
+        """Begin the next phase."""
         self._point, self._phase = None, phase
 
     def __enter__(self) -> ProgressLine:
         from marginbn.solvers.interpreted import COMPILER  # loads what --help need not wait for
 
-        self._compiler = COMPILER
+        self._compiler, self._compiled = COMPILER, COMPILER.seconds
         self._start = time.perf_counter()
         if self._enabled:
             self._thread.start()
@@ -161,15 +170,14 @@ class ProgressLine:
         self._stop.set()
         if self._enabled:
             self._thread.join()
-            if self._on_terminal:
-                _write("\r\x1b[K")
+            _write(f"{chr(13) + CLEAR if self._on_terminal else ''}{self.ending()}\n")
 
     def _work(self) -> None:
         while not self._stop.wait(_TICK):
             elapsed = time.perf_counter() - self._start
             if self._on_terminal:
                 columns = shutil.get_terminal_size().columns
-                _write(f"\r{self.text(elapsed, hint=True)[: columns - 1]}\x1b[K")
+                _write(f"\r{self.text(elapsed, hint=True)[: columns - 1]}{CLEAR}")
             elif elapsed >= self._next_line:
                 _write(f"{self.text(elapsed)}\n")
                 self._next_line = elapsed + min(elapsed, _LONGEST_PAUSE)
@@ -177,15 +185,19 @@ class ProgressLine:
     def text(self, elapsed: float, *, hint: bool = False) -> str:
         """The line, at most 79 characters for scores of usual size."""
         compiling = None if self._compiler is None else self._compiler.text
-        if compiling is not None:
-            return f"{elapsed:6.1f} s  {compiling}"
-        if self._point is None:
-            return f"{elapsed:6.1f} s  {self._phase}"
-        line = (
-            f"{elapsed:6.1f} s  objective {number(self._point.objective)}  "
-            f"bound {number(self._point.bound)}  gap {percent(self._point.gap)}"
-        )
-        return f"{line}  (Ctrl-C keeps it)" if hint else line
+        line, point = f"{elapsed:6.1f} s  {compiling or self._phase}", self._point
+        if compiling or point is None:
+            return line
+        numbers = f"objective {number(point.objective, 2)}  bound {number(point.bound, 2)}"
+        line += f"  {numbers}  gap {percent(point.gap)}"
+        return f"{line}  Ctrl-C stops" if hint else line
+
+    def ending(self) -> str:
+        """The last line: the whole time, and how much of it went into compiling."""
+        elapsed = time.perf_counter() - self._start
+        compiling = 0.0 if self._compiler is None else self._compiler.seconds - self._compiled
+        more = f", {compiling:.1f} s of it compiling" if compiling >= 0.1 else ""
+        return f"{elapsed:6.1f} s  done{more}"
 
 
 def _write(text: str) -> None:
@@ -202,11 +214,11 @@ BROKEN_PIPE = 141  # 128 + SIGPIPE: the reader had enough, as with "| head"
 
 EXIT_CODES_HELP = """\b
 Exit codes:
-  0    done; a search ended with a proof, or at the gap asked for (--gap)
-  1    unusable input or another error, told in one line
+  0    success; a search ended with a proof, or at the gap of --gap
+  1    unusable input or another error; one line explains it
   2    wrong options
-  3    a search stopped with a larger gap (limit, Ctrl-C, SIGTERM, SIGHUP);
-       the best found is used, and all files are written
+  3    a search stopped early (limit, Ctrl-C, SIGTERM, SIGHUP); the best
+       structure found is used, and all files are written
   4    `verify --strict`: not proved, a gap above 1e-6, or reservations
   130  interrupted before there was a result; 143 by SIGTERM, 129 by SIGHUP"""
 
@@ -288,7 +300,7 @@ def clean_endings() -> Iterator[None]:
         )
         raise typer.Exit(ERROR) from None
     except MemoryError:
-        needs = "out of memory; `marginbn problem size` tells what it needs"
+        needs = "out of memory; `marginbn problem size` prints what it needs"
         print_message(f"error: {needs if _address_space() < 0 else OUT_OF_SPACE}")
         raise typer.Exit(ERROR) from None
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,10 +25,9 @@ from marginbn.cli.running import (
 from marginbn.network.wording import counted, hanging, listing
 
 if TYPE_CHECKING:
-    from marginbn.classifiers.claims import Model, TableMatch
-    from marginbn.proof.certificate import Certificate
     from marginbn.proof.checker import Verdict
     from marginbn.proof.checker.verdict import Progress
+    from marginbn.proof.exact_model import Rows
     from marginbn.proof.theorem import Statement
 
 PROOF_TOLERANCE = 1e-6
@@ -82,38 +82,52 @@ def verify(
     With --model, --data and --statement you state what must be proved: a proof of anything else is
     REFUTED. What you do not give is reported as a reservation.
     """
-    from marginbn.classifiers.claims import match_table, verify_model
+    from marginbn.classifiers.claims import coding_record, match_table, verify_model
     from marginbn.classifiers.model_file import load_model
     from marginbn.proof.checker import verify_certificate
+    from marginbn.proof.exact_model import DifferentError
     from marginbn.proof.format import read_certificate
     from marginbn.proof.theorem import Statement
 
     if data is not None and model is None:
         raise typer.BadParameter(
-            "needs --model: its coding says which states the values of the table are",
+            "needs --model: its coding maps the values of the table to states",
             param_hint="--data",
         )
     said, content = read_statement(statement), read_certificate(certificate)
+    needs = {"--model": (model, said.coding), "--data": (data, said.left_out, said.rows_left_out)}
+    for option, (given, *asked) in needs.items():
+        if given is None and any(part is not None for part in asked):
+            raise typer.BadParameter(
+                f"cannot be checked without {option}", param_hint="--statement"
+            )
     found = Statement.of(content)
-    fitted = None if model is None else load_model(model)
-    match = None
-    if data is not None and fitted is not None and model is not None:
-        match = match_table(model, fitted, content.data, open_table(data, encoding))
+    fitted: Any = None if model is None else load_model(model, object)
+    rows, trained_gap, refuted = None, math.inf, list[str]()
+    if data is not None and model is not None:
+        try:
+            rows, trained_gap = match_table(model, content.data, open_table(data, encoding))
+            refuted = table_differences(rows, said)
+        except DifferentError as reason:
+            refuted = [str(reason)]
     wanted = replace(said, coding=None, left_out=None, rows_left_out=None)
     usual: Any = {"expect": wanted, "progress": progress_on_stderr(quiet or json)}
     if fitted is None:
         verdict = verify_certificate(content, **usual)
     else:
         verdict = verify_model(fitted, content, **usual)
+        if said.coding is not None and list(said.coding) != coding_record(fitted):
+            refuted.append("the coding of the model is not the one that was asked for")
     options = {"--data": data, "--model": model, "--statement": statement, "--strict": strict}
     checked = Checked(
         statement=found,
         said=said,
         table=data,
-        match=match,
+        rows=rows,
+        trained_gap=None if getattr(fitted, "class_model_", None) is None else trained_gap,
         asked=[name for name, value in options.items() if value],
         unsaid=found.unsaid_in(said) if strict or model is None else [],
-        refuted=[*coding_differences(said, content, fitted), *table_differences(match, said)],
+        refuted=refuted,
         verdict=verdict,
         is_strict=strict,
     )
@@ -134,7 +148,8 @@ class Checked:
     statement: Statement
     said: Statement
     table: str | None
-    match: TableMatch | None
+    rows: Rows | None  # of the table, if they are those of the certificate
+    trained_gap: float | None  # infinite if it was not computed, None without trained tables
     asked: list[str]
     unsaid: list[str]  # parts of the statement that neither --statement nor --model asks for
     refuted: list[str]  # differences to the table and to the coding
@@ -144,22 +159,21 @@ class Checked:
     @property
     def reservations(self) -> list[str]:
         """What was not asked for."""
-        told, match = [], self.match
+        told, rows, gap = [], self.rows, self.trained_gap
         if self.unsaid and self.asked:
-            told.append(f"the statement does not say: {', '.join(self.unsaid)}")
+            told.append(f"not in the statement: {', '.join(self.unsaid)}")
         if self.statement.listed is not None and self.said.listed is None:
             told.append("the candidates are a custom list")
-        if match is None:
-            return told
-        if match.left_out and self.said.left_out is None:
-            columns = counted(len(match.left_out), "column")
-            told.append(f"{columns} of the table left out: {listing(match.left_out)}")
-        lost = match.n_rows - match.n_used
-        if lost and self.said.rows_left_out is None:
-            rows = f"of the {match.n_rows} rows are not part of it"
-            told.append(f"{lost} {rows}: values are missing in them")
-        if match.gap is not None and match.gap > PROOF_TOLERANCE:
-            told.append(f"the trained tables are only proved to be within {match.gap:.2g}")
+        if rows is not None and rows.left_out and self.said.left_out is None:
+            columns = counted(len(rows.left_out), "column")
+            told.append(f"{columns} of the table left out: {listing(rows.left_out)}")
+        if rows is not None and rows.n_left_out and self.said.rows_left_out is None:
+            text = f"of the {rows.n_rows} rows left out: they have missing values"
+            told.append(f"{rows.n_left_out} {text}")
+        if gap == math.inf:
+            told.append("the trained tables are not checked without --data")
+        elif gap is not None and gap > PROOF_TOLERANCE:
+            told.append(f"the trained tables are only proved to be within {gap:.2g}")
         return told
 
     @property
@@ -196,43 +210,20 @@ def read_statement(text: str | None) -> Statement:
         raise typer.BadParameter(str(error), param_hint="--statement") from None
 
 
-def coding_differences(said: Statement, content: Certificate, model: Model | None) -> list[str]:
-    """Where the coding that was asked for is not that of the model and of the certificate."""
-    from marginbn.classifiers.claims import coding_record
-    from marginbn.data.encode import Coding
-
-    if said.coding is None:
-        return []
-    wanted = {own["name"]: own for own in said.coding}
-    states = dict(zip(content.data.names, content.data.states, strict=True))
+def table_differences(rows: Rows, said: Statement) -> list[str]:
+    """Where the columns and rows left out are not those that were asked for."""
     told = []
-    for name, own in wanted.items():
-        made = Coding(**own).variable.states
-        if made != states.get(name):
-            told.append(f"the coding of {name!r} does not make the states of the certificate")
-    if model is not None and wanted != {own["name"]: own for own in coding_record(model)}:
-        told.append("the coding of the model is not the one that was asked for")
-    return told
-
-
-def table_differences(match: TableMatch | None, said: Statement) -> list[str]:
-    """What is wrong with the table, and with what was left out of it."""
-    if match is None:
-        return []
-    told = list(match.differences)
-    if said.left_out is not None and {*said.left_out} != {*match.left_out}:
-        told.append(f"the columns left out are {list(match.left_out)}, not {list(said.left_out)}")
-    lost = match.n_rows - match.n_used
-    if said.rows_left_out is not None and said.rows_left_out != lost and not match.differences:
-        told.append(f"{counted(lost, 'row')} left out, not {said.rows_left_out}")
+    if said.left_out is not None and {*said.left_out} != {*rows.left_out}:
+        told.append(f"the columns left out are {rows.left_out}, not {list(said.left_out)}")
+    if said.rows_left_out is not None and said.rows_left_out != rows.n_left_out:
+        told.append(f"{counted(rows.n_left_out, 'row')} left out, not {said.rows_left_out}")
     return told
 
 
 def open_table(name: str, encoding: str) -> Any:
     """The rows of a file or of a data set, to be read as a model reads them."""
     from marginbn.cli.data import is_file_name
-    from marginbn.data.new_rows import source_of_typed
-    from marginbn.data.table import open_file
+    from marginbn.data.table import open_file, source_of_typed
     from marginbn.datasets import load_dataset
 
     if is_file_name(name):
@@ -245,7 +236,7 @@ def open_table(name: str, encoding: str) -> Any:
 
 def summarise(checked: Checked) -> dict[str, object]:
     """The verdict for programs."""
-    verdict, match = checked.verdict, checked.match
+    verdict, rows, gap = checked.verdict, checked.rows, checked.trained_gap
     return {
         "verified": not checked.reason,
         "reason": checked.reason,
@@ -255,13 +246,13 @@ def summarise(checked: Checked) -> dict[str, object]:
         "optimal": not checked.reason and verdict.gap <= PROOF_TOLERANCE,
         "strict": not checked.unmet,
         "leaves": verdict.n_leaves,
-        "trained_gap": None if match is None else match.gap,
+        "trained_gap": None if gap == math.inf else gap,
         "reservations": [] if checked.reason else checked.reservations,
         "statement": checked.statement.record()
         | {
-            "table_rows": None if match is None else match.n_rows,
-            "table_rows_used": None if match is None else match.n_used,
-            "left_out": None if match is None else list(match.left_out),
+            "table_rows": None if rows is None else rows.n_rows,
+            "table_rows_used": None if rows is None else len(rows.states),
+            "left_out": None if rows is None else rows.left_out,
         },
     }
 
@@ -275,10 +266,11 @@ def describe(checked: Checked, width: int = 80) -> str:
         title = "What the certificate claims"
     else:
         told = checked.reservations
+        lines_of_told = [line for text in told for line in hanging("- ", text, width)]
         more = f", with {counted(len(told), 'reservation')}" if told else ""
         head = [
             f"VERIFIED, gap {100 * verdict.gap:.2g} %{more}",
-            *_reservations(checked, width),
+            *(["You did not ask for this:", *lines_of_told, ""] if told else []),
             *_theorem(checked, width),
         ]
         title = "What is proved"
@@ -288,16 +280,6 @@ def describe(checked: Checked, width: int = 80) -> str:
     for label, text in statement_lines(checked):
         lines += hanging(f"{label:<12}", text, width)
     return "\n".join([*lines, "", *_wrapped(_origin(checked), width)])
-
-
-def _reservations(checked: Checked, width: int) -> list[str]:
-    """What is not as a reader would think, before anything else is printed."""
-    if not checked.reservations:
-        return []
-    told = ["You did not ask for this:"]
-    for text in checked.reservations:
-        told += hanging("- ", text, width)
-    return [*told, ""]
 
 
 def _theorem(checked: Checked, width: int) -> list[str]:
@@ -317,23 +299,22 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 def rows_text(checked: Checked) -> str:
     """``320 of the 400 rows of t.csv``, or ``all 400 rows of t.csv``."""
-    match = checked.match
-    assert match is not None  # there is a table
-    share = "all" if match.n_used == match.n_rows else f"{match.n_used} of"
-    return f"{share} the {match.n_rows} rows of {checked.table}"
+    rows = checked.rows
+    assert rows is not None  # there is a table
+    share = f"{len(rows.states)} of" if rows.n_left_out else "all"
+    return f"{share} the {rows.n_rows} rows of {checked.table}"
 
 
 def statement_lines(checked: Checked) -> Iterator[tuple[str, str]]:
     """Lines of the statement, with what only the table and the model can tell."""
-    match, verdict = checked.match, checked.verdict
-    known = match is not None and not match.differences
+    rows, gap, verdict = checked.rows, checked.trained_gap, checked.verdict
     for label, text in checked.statement.lines():
-        yield label, f"{rows_text(checked)}, {text}" if label == "rows" and known else text
-        is_list = label in ("features", "variables")
-        if is_list and known and match is not None and match.left_out:
-            yield "LEFT OUT", f"{len(match.left_out)} columns: {listing(match.left_out)}"
-    if known and match is not None and match.gap is not None:
-        yield "tables", f"trained; penalised loss within {match.gap:.2g} of its minimum"
+        is_rows = label == "rows" and rows is not None
+        yield label, f"{rows_text(checked)}, {text}" if is_rows else text
+        if label in ("features", "variables") and rows is not None and rows.left_out:
+            yield "LEFT OUT", f"{counted(len(rows.left_out), 'column')}: {listing(rows.left_out)}"
+    if gap is not None and gap < math.inf:
+        yield "tables", f"trained; penalised loss within {gap:.2g} of its minimum"
     text = f"a gap of at most {PROOF_TOLERANCE:g} counts as optimal"
     if not checked.reason:
         text += f": this structure {'is' if verdict.gap <= PROOF_TOLERANCE else 'may not be'}"
@@ -344,12 +325,12 @@ def _origin(checked: Checked) -> str:
     """Who said what is to be proved."""
     if not checked.asked:
         return (
-            "All of this is what the certificate says of itself. Compare it with what you want to "
-            "be proved, or say it: --model, --data, --statement, --strict."
+            "The certificate itself states all of this. Compare it with what you want to be "
+            "proved, or give that: --model, --data, --statement, --strict."
         )
     text = f"Checked against what you gave: {', '.join(checked.asked)}."
     if not checked.reason and checked.reservations:
-        text += " The reservations are about what you did not give: say it in --statement."
+        text += " The reservations are about what you did not give: add it to --statement."
     return text
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -54,58 +54,48 @@ def source_of_arff(text: str, path: str) -> Source:
     lines: list[int] = []
     in_data, line = False, 0
     try:
-        for line, content in _meaningful_lines(text):
+        for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
+            content = raw.strip()
+            if not content or content.startswith("%"):
+                continue
             if in_data:
                 rows.append(_parse_row(content, len(attributes)))
                 lines.append(line)
             else:
                 in_data = _parse_declaration(content, attributes)
-        _refuse_strange(attributes, rows, lines)
+        table = _build_table(attributes, rows, lines) if rows else None
     except _BadLineError as error:
         reason, *place = error.args
         raise format_error(path, place[0] if place else line, reason) from None
-    if not rows:
+    if table is None:
         reason = "there are no rows after @data" if in_data else "there is no @data line"
         raise format_error(path, None, reason)
-    table = _build_table(attributes, rows)
     kinds: dict[str, Kind] = {a.name: "numeric" for a in attributes if a.type == "numeric"}
     return replace(
         source_of_table(table, "all"), origin=path, kinds=kinds, line_of=lines.__getitem__
     )
 
 
-def _build_table(attributes: Sequence[Attribute], rows: Sequence[list[str | None]]) -> pa.Table:
-    """Fields as texts, nominal ones as dictionaries of their states."""
+def _build_table(
+    attributes: Sequence[Attribute], rows: Sequence[list[str | None]], lines: Sequence[int]
+) -> pa.Table:
+    """Fields as texts, nominal ones as dictionaries of their declared states."""
     columns = []
     for attribute, texts in zip(attributes, zip(*rows, strict=True), strict=True):
         column = pa.array(texts, pa.large_string())
         if attribute.states:
             states = pa.array(attribute.states, pa.large_string())
-            column = pa.DictionaryArray.from_arrays(pc.index_in(column, states), states)
+            codes = pc.index_in(column, states)
+            if codes.null_count > column.null_count:
+                row = pc.and_(codes.is_null(), column.is_valid()).index(True).as_py()
+                reason = f"{texts[row]!r} is not a declared state of {attribute.name!r}"
+                raise _BadLineError(reason, lines[row])
+            column = pa.DictionaryArray.from_arrays(codes, states)
         elif attribute.type == "numeric":
             numbers = numbers_of_fields(column)
             column = column if numbers is None else pa.array(numbers)  # a text is refused later
         columns.append(column)
     return pa.Table.from_arrays(columns, names=[attribute.name for attribute in attributes])
-
-
-def _refuse_strange(
-    attributes: Sequence[Attribute], rows: Sequence[list[str | None]], lines: Sequence[int]
-) -> None:
-    """Refuse a value that is no declared state."""
-    for i, attribute in enumerate(attributes):
-        known = {None, *attribute.states}
-        for row, line in zip(rows, lines, strict=True) if attribute.states else ():
-            if row[i] not in known:
-                reason = f"{row[i]!r} is not a declared state of {attribute.name!r}"
-                raise _BadLineError(reason, line)
-
-
-def _meaningful_lines(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(io.StringIO(text, newline=None), start=1):
-        content = line.strip()
-        if content and not content.startswith("%"):
-            yield number, content
 
 
 def _parse_declaration(content: str, attributes: list[Attribute]) -> bool:

@@ -23,6 +23,8 @@ from fractions import Fraction
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, MarginBNError
@@ -42,7 +44,6 @@ MISSING_TEXTS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan"})
 MAX_CODE_VALUES = 10
 """Whole-numbered columns with more distinct values than this count as measurements."""
 
-_SMALL_SPAN = 1 << 16  # integers within this range are counted by look-up instead of sorting
 _GLANCE = 256  # rows looked at first; nearly every measured column betrays itself here
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.0+)?")
 
@@ -194,25 +195,25 @@ def few_values(present: NDArray[np.float64], known: set[float]) -> set[float] | 
     """The distinct values with those known before; None once one is no whole number or there are
     too many.
     """
-    distinct: set[float] | None = set()
+    found = known
     for part in (present[:_GLANCE], present):
         if not (np.isfinite(part).all() and (part == np.floor(part)).all()):
             return None
-        distinct = _distinct_whole(part)
-        if distinct is None or len(known | distinct) > MAX_CODE_VALUES:
+        distinct = pc.unique(pa.array(part + 0.0))  # 0.0 and -0.0 are one
+        found = known | set(distinct[: MAX_CODE_VALUES + 1].to_pylist())
+        if len(found) > MAX_CODE_VALUES:
             return None
-    return known | (distinct or set())
+    return found
 
 
-def _distinct_whole(values: NDArray[np.float64]) -> set[float] | None:
-    """Distinct whole numbers, None if they are too many."""
-    if len(values) == 0:
-        return set()
-    low, high = values.min(), values.max()
-    if high - low < _SMALL_SPAN and abs(low) < 2.0**52:
-        used = np.flatnonzero(np.bincount((values - low).astype(np.int64)))
-        return set((used + low).tolist()) if len(used) <= MAX_CODE_VALUES else None
-    return set(np.unique(values).tolist())
+SHOWN = 8
+"""Names in a message, at most."""
+
+
+def listed(values: Sequence[Any]) -> str:
+    """The first values as they are written in Python, and how many more there are."""
+    more = f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
+    return ", ".join(map(repr, values[:SHOWN])) + more
 
 
 # --- cells ----------------------------------------------------------------------------------------

@@ -20,18 +20,12 @@ information N Ent(S) = sum_c n_c log2(N / n_c): all its terms are positive, so n
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log1p, log2
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.labels import ANY_NUMBER
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Entropies closer than this many bits per row are equal: rounding leaves about 1e-15, so mirror-
 # image cuts would otherwise be told apart by noise.
@@ -268,102 +262,77 @@ def name_bins(cuts: ArrayLike) -> tuple[str, ...]:
     return (f"<= {texts[0]}", *inner, f"> {texts[-1]}")
 
 
-class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Supervised discretisation by entropy with the MDL stopping rule of Fayyad and Irani.
+# --- tables without a class -----------------------------------------------------------------------
 
-    Each numeric column is cut where the classes are separated best, and cut again inside the
-    parts, until a further cut would cost more bits to describe than it saves. A column without
-    information about the class becomes a single bin. There is nothing to tune.
+N_BINS = 4
+"""Bins of a numeric column without a class, unless another number is asked for."""
 
-    Missing values (NaN) are allowed: they are ignored while the cuts of their column
-    are learned, and they stay missing in the output. Infinite values are refused.
+KEPT_VALUES = 64
+"""Training values of a bin, at most, that are kept to draw from."""
 
-    Attributes
-    ----------
-    cuts_ : list of n_features float64 arrays
-        Strictly increasing cuts of each feature; a value equal to a cut belongs to the left.
-        Equally good cuts are decided for the smallest.
-    n_bins_ : int64 array of shape (n_features,)
-        Number of bins of each feature.
-    bin_names_ : list of n_features tuples of str
-        Names of the bins, for example ``("<= 2.45", "(2.45, 4.75]", "> 4.75")``; of a single bin
-        ``("any number",)``.
-    classes_ : array, one entry per class
-        Class labels seen in `y`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, when `X` was a data frame whose column names are strings.
 
-    References
-    ----------
-    U. M. Fayyad and K. B. Irani (1993). Multi-interval discretization of continuous-valued
-    attributes for classification learning. IJCAI, 1022-1027.
+def quantile_cuts(values: FloatArray, weights: FloatArray, n_bins: int) -> FloatArray:
+    """Cuts between the values, all of them if there are few, else at about equal total weight.
+
+    A value that is too heavy for a bin is a bin of its own, and the values below and above it share
+    the other bins; a side that is too light for a bin joins the heavy value.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from marginbn import MDLPDiscretizer
-    >>> X = np.array([[1.0], [2.0], [3.0], [11.0], [12.0], [13.0]])
-    >>> y = ["low", "low", "low", "high", "high", "high"]
-    >>> discretizer = MDLPDiscretizer().fit(X, y)
-    >>> discretizer.bin_names_
-    [('<= 7', '> 7')]
-    >>> discretizer.transform([[5.0], [np.nan], [100.0]]).tolist()
-    [[0.0], [nan], [1.0]]
+    >>> quantile_cuts(np.array([1.0, 2.0, 2.0, 5.0]), np.ones(4), 8).tolist()
+    [1.5, 4.0]
+    >>> quantile_cuts(np.arange(100.0), np.ones(100), 4).tolist()
+    [24.5, 49.5, 74.5]
+    >>> zeros = np.repeat([0.0, 1.0, 2.0, 3.0, 4.0], [90, 2, 2, 1, 1])
+    >>> quantile_cuts(zeros, np.ones(96), 4).tolist()
+    [0.5, 1.5, 2.5]
     """
+    distinct, place = np.unique(values, return_inverse=True)
+    heavy = np.bincount(place, weights, len(distinct)).astype(np.float64)
+    first = _bin_starts(heavy, n_bins)
+    cuts = [short_cut(float(distinct[k - 1]), float(distinct[k])) for k in first]
+    return np.array(cuts, dtype=np.float64)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the cuts of each feature.
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Numbers; NaN marks a missing value.
-        y : array of shape (n_samples,)
-            Class labels.
-        sample_weight : array of shape (n_samples,), default=None
-            Non-negative weights that count as repetitions of a sample. They are not only relative:
-            the more (heavier) samples, the finer the bins.
+def _bin_starts(weights: FloatArray, n_bins: int) -> list[int]:
+    """Where bins begin but the first one, for values in order with these weights."""
+    if len(weights) <= n_bins:
+        return list(range(1, len(weights)))
+    if n_bins < 2:
+        return []
+    heavy, total = int(weights.argmax()), float(weights.sum())
+    if weights[heavy] * n_bins <= total:
+        shares = np.arange(1, n_bins) * (total / n_bins)
+        return [int(k) for k in np.searchsorted(np.cumsum(weights), shares, side="right")]
+    below, above = weights[:heavy], weights[heavy + 1 :]
+    n_below = min(round((n_bins - 1) * float(below.sum() / (total - weights[heavy]))), len(below))
+    n_above = min(n_bins - 1 - n_below, len(above))
+    n_below = n_bins - 1 - n_above
+    starts = []
+    if n_below:
+        starts += [*_bin_starts(below, n_below), heavy]
+    if n_above:
+        starts += [heavy + 1, *(heavy + 1 + k for k in _bin_starts(above, n_above))]
+    return starts
 
-        Returns
-        -------
-        self : MDLPDiscretizer
-        """
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
-        check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        self.cuts_ = [mdlp_cuts(column, codes, weights, self.classes_.size) for column in X.T]
-        self.n_bins_ = np.array([cuts.size + 1 for cuts in self.cuts_], dtype=np.int64)
-        self.bin_names_ = [name_bins(cuts) for cuts in self.cuts_]
-        return self
 
-    def transform(self, X: Any) -> Any:
-        """Replace each value by the code of its bin.
+def kept_values(
+    values: FloatArray, weights: FloatArray, cuts: FloatArray
+) -> tuple[tuple[float, ...], ...]:
+    """Up to :data:`KEPT_VALUES` of the values in each bin, each of about the same weight.
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Values outside the range seen in `fit` fall into the first or last bin.
-
-        Returns
-        -------
-        codes : float64 array of shape (n_samples, n_features)
-            Whole numbers ``0 .. n_bins_[j] - 1`` as floats, so that NaN stays NaN. A data frame
-            after ``set_output``.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
-        codes = np.empty(X.shape, dtype=np.float64)
-        for j, cuts in enumerate(self.cuts_):
-            codes[:, j] = assign_bins(X[:, j], cuts)
-        codes[np.isnan(X)] = np.nan
-        return codes
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kept_values(np.array([3.0, 1.0, 2.0, 9.0]), np.ones(4), np.array([2.5]))
+    ((1.0, 2.0), (3.0, 9.0))
+    """
+    order = np.argsort(values, kind="stable")
+    kept = []
+    for part in np.split(order, np.searchsorted(values[order], cuts, side="right")):
+        n_kept = min(len(part), KEPT_VALUES)
+        reached = np.cumsum(weights[part])
+        middles = (np.arange(n_kept) + 0.5) * (reached[-1] / n_kept)
+        kept.append(tuple(values[part[np.searchsorted(reached, middles)]].tolist()))
+    return tuple(kept)

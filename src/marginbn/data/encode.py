@@ -15,6 +15,7 @@ Tables without a class have bins of about equal weight; weights count as repetit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
@@ -22,9 +23,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, Kind, Scalar, parse_number
-from marginbn.data.discretize import assign_bins, mdlp_cuts, name_bins, short_cut
-from marginbn.data.labelled import LabelledTable, MissingPolicy
+from marginbn.data.columns import Column, Kind, Scalar, listed, parse_number
+from marginbn.data.discretize import (
+    assign_bins,
+    kept_values,
+    mdlp_cuts,
+    name_bins,
+    quantile_cuts,
+)
+from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError, warn_user
 from marginbn.problem.encoded import EncodedData, Variable
@@ -76,7 +83,9 @@ class Coding:
         if self.kind == "numeric":
             codes = assign_bins(column.numbers, np.array(self.cuts))
         else:
-            codes = self._encode_categories(column)
+            known = {str(category): code for code, category in enumerate(self.categories)}
+            lookup = [known.get(label, -1) for label in column.labels]
+            codes = np.array([*lookup, -1], dtype=np.int32)[column.codes]  # code -1: the last entry
         if self.missing_state:
             last = self.variable.arity - 1
             codes = np.where(column.missing, np.int32(last), codes)
@@ -92,28 +101,24 @@ class Coding:
             drawn[rows] = np.array(values, dtype=object)[rng.integers(len(values), size=len(rows))]
         return drawn
 
-    def _encode_categories(self, column: Column) -> NDArray[np.int32]:
-        known = {label: code for code, label in enumerate(str(c) for c in self.categories)}
-        lookup = np.array([known.get(label, -1) for label in column.labels] + [-1], dtype=np.int32)
-        codes: NDArray[np.int32] = lookup[column.codes]  # code -1 picks the last entry
-        return codes
-
 
 def learn_coding(
     column: Column,
     class_codes: NDArray[np.integer],
     weights: NDArray[np.float64],
     n_classes: int,
-    missing: MissingPolicy,
+    missing_state: bool,
+    is_whole: bool = True,
 ) -> Coding:
-    """Coding of one training column; numeric ones are discretised against the class."""
-    with_state = missing in ("state", "auto") and bool(column.missing.any())
+    """Coding of one training column; numeric ones are discretised against the class. Categories
+    that no row has are left out if these are all rows.
+    """
     if column.kind == "numeric":
         cuts = mdlp_cuts(column.numbers, class_codes, weights, n_classes)
-        return Coding(column.name, "numeric", tuple(float(c) for c in cuts), (), with_state)
-    used = np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories)) > 0
+        return Coding(column.name, "numeric", tuple(cuts.tolist()), (), missing_state)
+    used = column.counts > 0 if is_whole else np.ones(len(column.categories), np.bool_)
     categories = tuple(c for c, seen in zip(column.categories, used, strict=True) if seen)
-    return Coding(column.name, "categorical", (), categories, with_state)
+    return Coding(column.name, "categorical", (), categories, missing_state)
 
 
 @dataclass(frozen=True)
@@ -186,29 +191,24 @@ def learn_codings(
     codings, hurried = [], list[str]()
     few: NDArray[np.intp] | None = None
     for column in rows.features.columns:
-        with_state = column.name in state_columns
-        if column.kind == "categorical":
-            used = column.counts > 0 if is_whole else np.ones(len(column.categories), np.bool_)
-            categories = tuple(c for c, seen in zip(column.categories, used, strict=True) if seen)
-            codings.append(Coding(column.name, "categorical", (), categories, with_state))
-            continue
-        if few is None and rows.n_rows > ENOUGH_ROWS and is_late():
+        with_state, is_numeric = column.name in state_columns, column.kind == "numeric"
+        if is_numeric and few is None and rows.n_rows > ENOUGH_ROWS and is_late():
             few = np.sort(np.random.default_rng(0).choice(rows.n_rows, ENOUGH_ROWS, replace=False))
-        values, classes, weights = column.numbers, class_codes, rows.weights
-        if few is not None:
+        own, classes, weights = column, class_codes, rows.weights
+        if is_numeric and few is not None:
             hurried.append(column.name)
-            values, classes, weights = values[few], classes[few], weights[few]
-        if n_bins is None:
-            cuts = tuple(mdlp_cuts(values, classes, weights, n_classes).tolist())
-            codings.append(Coding(column.name, "numeric", cuts, (), with_state))
-        else:
-            known = ~np.isnan(values)
-            own = (values[known], weights[known], n_bins, with_state)
-            codings.append(quantile_coding(column.name, *own))
+            own, classes, weights = column.take(few), classes[few], weights[few]
+        if n_bins is None or not is_numeric:
+            codings.append(learn_coding(own, classes, weights, n_classes, with_state, is_whole))
+            continue
+        values, weights = own.numbers[~own.missing], weights[~own.missing]
+        cuts = quantile_cuts(values, weights, n_bins)
+        kept = kept_values(values, weights, cuts)
+        codings.append(Coding(own.name, "numeric", tuple(cuts.tolist()), (), with_state, kept))
     if hurried:
         warn_user(
             f"time_limit is short for these rows: the bins of {len(hurried)} numeric columns "
-            f"({', '.join(map(repr, hurried[:10]))}) come from {ENOUGH_ROWS} rows drawn at random; "
+            f"({listed(hurried)}) come from {ENOUGH_ROWS} rows drawn at random; "
             "a larger time_limit cuts them by all rows",
             DataWarning,
         )
@@ -217,42 +217,57 @@ def learn_codings(
 
 # --- categories never seen ------------------------------------------------------------------------
 
-EXAMPLES = 3
-MOST_COLUMNS = 5
+EXAMPLES, MOST_COLUMNS = 3, 5
+"""Labels of a column and columns that the warning names."""
 
 
-@dataclass(frozen=True)
 class UnseenCategories:
-    """Of one column: how many values, some of the labels, and known ones that look alike."""
+    """Codes of tables, and one warning for all of them about values that training never saw."""
 
-    name: str
-    n_values: int
-    labels: tuple[str, ...]
-    lookalikes: dict[str, str]
+    def __init__(self, coding: TableCoding) -> None:
+        self._coding = coding
+        self._counts: dict[str, Counter[str]] = {}
+
+    def encode(self, table: Table) -> NDArray[np.int32]:
+        """Codes of a table as of :meth:`TableCoding.encode`; what is new in it is counted."""
+        codes = self._coding.encode(table)
+        for coding, column in zip(self._coding.columns, table.columns, strict=True):
+            if coding.kind == "categorical":
+                column, known = column.as_kind("categorical"), {str(c) for c in coding.categories}
+                counts = zip(column.labels, column.counts.tolist(), strict=True)
+                found = {label: n for label, n in counts if n and label not in known}
+                if found:
+                    self._counts.setdefault(coding.name, Counter()).update(found)
+        return codes
+
+    def warn(self) -> None:
+        """One warning about all columns of all tables so far, if there is anything to say."""
+        if self._counts:
+            warn_user(self.text(), DataWarning)
 
     def text(self) -> str:
-        """As in ``'job' (12 values, such as 'RETIRED')``."""
-        shown = ", ".join(map(repr, self.labels[:EXAMPLES]))
-        noun = "value" if self.n_values == 1 else "values"
-        return f"{self.name!r} ({self.n_values} {noun}, such as {shown})"
-
-
-def find_unseen(coding: Coding, column: Column) -> UnseenCategories | None:
-    """The values of a column that training never saw; None if there are none."""
-    if coding.kind != "categorical":
-        return None
-    column = column.as_kind("categorical")
-    known = {str(category) for category in coding.categories}
-    strange = np.array([label not in known for label in column.labels] + [False])
-    if not strange.any():
-        return None
-    counts = np.bincount(column.codes[strange[column.codes]], minlength=len(column.categories))
-    if not counts.any():
-        return None
-    labels = [column.labels[i] for i in np.argsort(-counts, kind="stable") if counts[i]]
-    plain = {_plain(label): label for label in known}
-    alike = {label: plain[_plain(label)] for label in labels if _plain(label) in plain}
-    return UnseenCategories(coding.name, int(counts.sum()), tuple(labels), alike)
+        """Columns, counts, examples, and whether it looks like a slip: as in ``'job' (12 values,
+        such as 'RETIRED')``.
+        """
+        listed = ", ".join(
+            f"{name!r} ({counts.total()} {'value' if counts.total() == 1 else 'values'}, such as "
+            f"{', '.join(repr(label) for label, _ in counts.most_common(EXAMPLES))})"
+            for name, counts in list(self._counts.items())[:MOST_COLUMNS]
+        )
+        n_more = len(self._counts) - MOST_COLUMNS
+        more = f" and {n_more} more columns" if n_more > 0 else ""
+        text = f"categories never seen in training count as missing: {listed}{more}"
+        for coding in self._coding.columns:
+            labels = [label for label, _ in self._counts.get(coding.name, Counter()).most_common()]
+            known = {_plain(str(category)): str(category) for category in coding.categories}
+            alike = [label for label in labels if _plain(label) in known]
+            if alike and 2 * len(alike) >= len(labels):
+                return (
+                    f"{text}. This looks like a slip of types or spelling: {alike[0]!r} in "
+                    f"{coding.name!r} was {known[_plain(alike[0])]!r} in training; give the "
+                    "columns the types they had there"
+                )
+        return text
 
 
 def _plain(label: str) -> str:
@@ -260,133 +275,3 @@ def _plain(label: str) -> str:
     text = label.strip().casefold()
     number = parse_number(text)
     return text if number is None else repr(number)
-
-
-def add_unseen(tally: dict[str, UnseenCategories], coding: TableCoding, table: Table) -> None:
-    """Add what a chunk of rows holds to what those before it held, by column."""
-    for one, column in zip(coding.columns, table.columns, strict=True):
-        found = find_unseen(one, column)
-        before = tally.get(one.name)
-        if found is not None and before is not None:
-            labels = tuple(dict.fromkeys([*before.labels, *found.labels]))
-            n_values = before.n_values + found.n_values
-            alike = before.lookalikes | found.lookalikes
-            found = UnseenCategories(one.name, n_values, labels, alike)
-        if found is not None:
-            tally[one.name] = found
-
-
-def tell_unseen(coding: TableCoding, table: Table) -> None:
-    """One warning about all columns."""
-    tally: dict[str, UnseenCategories] = {}
-    add_unseen(tally, coding, table)
-    tell_tally(tally)
-
-
-def tell_tally(tally: dict[str, UnseenCategories]) -> None:
-    """One warning about all columns of all pieces of a table."""
-    found = list(tally.values())
-    if found:
-        warn_user(describe_unseen(found), DataWarning)
-
-
-def describe_unseen(found: list[UnseenCategories]) -> str:
-    """The warning: columns, counts, examples, and whether it looks like a slip."""
-    listed = ", ".join(unseen.text() for unseen in found[:MOST_COLUMNS])
-    more = f" and {len(found) - MOST_COLUMNS} more columns" if len(found) > MOST_COLUMNS else ""
-    text = f"categories never seen in training count as missing: {listed}{more}"
-    slips = [unseen for unseen in found if 2 * len(unseen.lookalikes) >= len(unseen.labels)]
-    if not slips:
-        return text
-    label, known = next(iter(slips[0].lookalikes.items()))
-    return (
-        f"{text}. This looks like a slip of types or spelling: {label!r} in {slips[0].name!r} was "
-        f"{known!r} in training; give the columns the types they had there"
-    )
-
-
-# --- tables without a class -----------------------------------------------------------------------
-
-FloatArray = NDArray[np.float64]
-
-N_BINS = 4
-"""Bins of a numeric column without a class, unless another number is asked for."""
-
-KEPT_VALUES = 64
-"""Training values of a bin, at most, that are kept to draw from."""
-
-
-def quantile_cuts(values: FloatArray, weights: FloatArray, n_bins: int) -> FloatArray:
-    """Cuts between the values, all of them if there are few, else at about equal total weight.
-
-    A value that is too heavy for a bin is a bin of its own, and the values below and above it share
-    the other bins; a side that is too light for a bin joins the heavy value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> quantile_cuts(np.array([1.0, 2.0, 2.0, 5.0]), np.ones(4), 8).tolist()
-    [1.5, 4.0]
-    >>> quantile_cuts(np.arange(100.0), np.ones(100), 4).tolist()
-    [24.5, 49.5, 74.5]
-    >>> zeros = np.repeat([0.0, 1.0, 2.0, 3.0, 4.0], [90, 2, 2, 1, 1])
-    >>> quantile_cuts(zeros, np.ones(96), 4).tolist()
-    [0.5, 1.5, 2.5]
-    """
-    distinct, place = np.unique(values, return_inverse=True)
-    heavy = np.bincount(place, weights, len(distinct)).astype(np.float64)
-    first = _bin_starts(heavy, n_bins)
-    cuts = [short_cut(float(distinct[k - 1]), float(distinct[k])) for k in first]
-    return np.array(cuts, dtype=np.float64)
-
-
-def _bin_starts(weights: FloatArray, n_bins: int) -> list[int]:
-    """Where bins begin but the first one, for values in order with these weights."""
-    if len(weights) <= n_bins:
-        return list(range(1, len(weights)))
-    if n_bins < 2:
-        return []
-    heavy, total = int(weights.argmax()), float(weights.sum())
-    if weights[heavy] * n_bins <= total:
-        shares = np.arange(1, n_bins) * (total / n_bins)
-        return [int(k) for k in np.searchsorted(np.cumsum(weights), shares, side="right")]
-    below, above = weights[:heavy], weights[heavy + 1 :]
-    n_below = min(round((n_bins - 1) * float(below.sum() / (total - weights[heavy]))), len(below))
-    n_above = min(n_bins - 1 - n_below, len(above))
-    n_below = n_bins - 1 - n_above
-    starts = []
-    if n_below:
-        starts += [*_bin_starts(below, n_below), heavy]
-    if n_above:
-        starts += [heavy + 1, *(heavy + 1 + k for k in _bin_starts(above, n_above))]
-    return starts
-
-
-def kept_values(
-    values: FloatArray, weights: FloatArray, cuts: FloatArray
-) -> tuple[tuple[float, ...], ...]:
-    """Up to :data:`KEPT_VALUES` of the values in each bin, each of about the same weight.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> kept_values(np.array([3.0, 1.0, 2.0, 9.0]), np.ones(4), np.array([2.5]))
-    ((1.0, 2.0), (3.0, 9.0))
-    """
-    order = np.argsort(values, kind="stable")
-    kept = []
-    for part in np.split(order, np.searchsorted(values[order], cuts, side="right")):
-        n_kept = min(len(part), KEPT_VALUES)
-        reached = np.cumsum(weights[part])
-        middles = (np.arange(n_kept) + 0.5) * (reached[-1] / n_kept)
-        kept.append(tuple(values[part[np.searchsorted(reached, middles)]].tolist()))
-    return tuple(kept)
-
-
-def quantile_coding(
-    name: str, values: FloatArray, weights: FloatArray, n_bins: int, with_state: bool
-) -> Coding:
-    """Coding of a numeric column by its values, none of them missing."""
-    cuts = quantile_cuts(values, weights, n_bins)
-    kept = kept_values(values, weights, cuts)
-    return Coding(name, "numeric", tuple(cuts.tolist()), (), with_state, kept)

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, parse_number
+from marginbn.data.columns import SHOWN, Column, listed, parse_number
 from marginbn.data.discretize import assign_bins, mdlp_cuts
-from marginbn.data.labelled import LabelledTable, label_codes, mixed_bits, row_keys
+from marginbn.data.labelled import LabelledTable, label_codes, mixed_bits, row_keys, sampled_rows
 from marginbn.data.table import Table
+from marginbn.problem.encoded import count_states
 
 LOOKED_AT = 20_000
 """Rows that are looked at: a share of errors of 1 % has a standard error of 0.1 % in one half."""
@@ -39,20 +40,26 @@ GLANCE_ROWS, GLANCE_SHARES = 1000, np.linspace(0.0, 1.0, 33)[1:-1]
 REPEATED = 0.01
 """Share of the rows that must be repeated to be told."""
 
-_SHOWN = 5
-
 
 def find_slips(rows: LabelledTable, used: Sequence[str], has_class: bool = True) -> list[str]:
     """One line for each slip of the columns that are used, before they are prepared."""
     if rows.n_rows < LEAST_ROWS:
         return []
-    rows = _few_rows(rows)
+    few = sampled_rows(rows.n_rows, LOOKED_AT)
+    if few is not None:
+        rows = rows.take(few)
     table = rows.features.select(used)
     y = label_codes(rows.labels)[1].astype(np.int64) if has_class else np.zeros(0, dtype=np.int64)
     leaks = [(c.name, _leak(c, y)) for c in table.columns if has_class and _may_leak(c, y)]
-    lines = [_leak_text(name, *found) for name, found in leaks if found is not None]
+    lines = [
+        f"{name!r} alone gives the class away: right in {found[0]} of {found[1]} held-out rows; "
+        f"drop it, {drop_of([name])}, unless it is known before the class is"
+        for name, found in leaks
+        if found is not None
+    ]
     lines += [
-        f"{_listed(names[1:])} and {names[0]!r} determine each other: keep one of them"
+        f"{listed(names[1:])} and {names[0]!r} determine each other in all {table.n_rows} rows: "
+        f"drop all but one of them, {drop_of(names[1:])}"
         for names in _one_to_one(table)
     ]
     header = _second_header(table)
@@ -67,16 +74,9 @@ def find_slips(rows: LabelledTable, used: Sequence[str], has_class: bool = True)
     return lines
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(repr, names[:_SHOWN])) + more
-
-
-def _few_rows(rows: LabelledTable) -> LabelledTable:
-    if rows.n_rows <= LOOKED_AT:
-        return rows
-    keys = row_keys(0, rows.n_rows)
-    return rows.take(np.flatnonzero(keys <= np.partition(keys, LOOKED_AT - 1)[LOOKED_AT - 1]))
+def drop_of(names: Sequence[str]) -> str:
+    """What leaves columns out, in Python; the command line has ``--drop`` in its place."""
+    return f"X.drop(columns={list(names)!r})"
 
 
 # --- the class ------------------------------------------------------------------------------------
@@ -94,8 +94,7 @@ def _may_leak(column: Column, y: NDArray[np.int64]) -> bool:
         known = few.numbers[~few.missing]
         codes = assign_bins(few.numbers, np.quantile(known, GLANCE_SHARES) if len(known) else [])
     own, codes = own[codes >= 0], codes[codes >= 0]
-    counts = np.zeros((int(codes.max(initial=0)) + 1, int(y.max()) + 1))
-    np.add.at(counts, (codes, own), 1)
+    counts = count_states((codes, own), (int(codes.max(initial=0)) + 1, int(y.max()) + 1))
     wrong, rare = counts.sum() - counts.max(axis=1).sum(), counts.sum() - counts.sum(axis=0).max()
     return bool(rare < LEAST_ROWS or 2 * wrong <= rare)
 
@@ -126,32 +125,18 @@ def _leak(column: Column, y: NDArray[np.int64]) -> tuple[int, int] | None:
 def _judge(
     column: Column, y: NDArray[np.integer], half: NDArray[np.bool_], n_classes: int
 ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    """Classes of the rows that are not in the half, and the most frequent class of their value in
-    the half; rows whose value the half does not have are left out.
+    """Classes of the rows that are not in the half, and the most frequent class of their value, or
+    of their bin by cuts of the half, in the half; rows whose value it does not have are left out.
     """
-    codes = _codes(column, y, half, n_classes)
+    codes = column.codes
+    if column.kind == "numeric":
+        cuts = mdlp_cuts(column.numbers[half], y[half], np.ones(int(half.sum())), n_classes)
+        codes = assign_bins(column.numbers, cuts)
     known = codes >= 0
-    counts = np.zeros((int(codes.max(initial=0)) + 1, n_classes))
-    np.add.at(counts, (codes[half & known], y[half & known]), 1)
+    arities = int(codes.max(initial=0)) + 1, n_classes
+    counts = count_states((codes[half & known], y[half & known]), arities)
     judged = ~half & known & (counts.sum(axis=1) > 0)[codes]
     return y[judged], counts.argmax(axis=1)[codes[judged]]
-
-
-def _codes(
-    column: Column, y: NDArray[np.integer], half: NDArray[np.bool_], n_classes: int
-) -> NDArray[np.int32]:
-    """Categories, or bins that are learned from one half of the rows; -1 where missing."""
-    if column.kind == "categorical":
-        return column.codes
-    cuts = mdlp_cuts(column.numbers[half], y[half], np.ones(int(half.sum())), n_classes)
-    return assign_bins(column.numbers, cuts)
-
-
-def _leak_text(name: str, n_right: int, n_judged: int) -> str:
-    return (
-        f"{name!r} alone gives the class away: right in {n_right} of {n_judged} held-out rows; "
-        "drop it unless it is known before the class is"
-    )
 
 
 # --- columns --------------------------------------------------------------------------------------
@@ -203,8 +188,8 @@ def _second_header(table: Table) -> str:
             words[column.name] = first
     if len(words) < 2:
         return ""
-    listed = ", ".join(f"{word!r} in {name!r}" for name, word in list(words.items())[:_SHOWN])
-    return f"the first row looks like a second header ({listed}): remove it, or numbers stay texts"
+    cells = ", ".join(f"{word!r} in {name!r}" for name, word in list(words.items())[:SHOWN])
+    return f"the first row looks like a second header ({cells}): remove it, or numbers stay texts"
 
 
 def _repeated_rows(table: Table) -> int:

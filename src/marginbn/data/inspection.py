@@ -25,9 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column
-from marginbn.data.encode import N_BINS, IsLate
-from marginbn.data.labelled import LabelledTable, MissingPolicy
+from marginbn.data.columns import SHOWN, Column, listed
+from marginbn.data.discretize import N_BINS
+from marginbn.data.encode import IsLate
+from marginbn.data.labelled import LabelledTable, MissingPolicy, refuse_measured
 from marginbn.data.preparation import (
     LEAST_VALUES,
     ColumnPlan,
@@ -36,8 +37,8 @@ from marginbn.data.preparation import (
     what_else,
     why_identifier,
 )
-from marginbn.data.table import Kinds, Table, as_column, as_table
-from marginbn.data.texts import is_amount_kind
+from marginbn.data.table import Kinds, as_column, as_table
+from marginbn.data.texts import is_amount_kind, is_date_kind
 from marginbn.data.training import TrainingRows, survey_rows
 from marginbn.exceptions import DataWarning, InputError
 
@@ -48,7 +49,6 @@ DOMINANT_SHARE = 0.9
 """A class with a larger share of the rows is told."""
 
 POLICIES = ("drop", "auto", "state")
-_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -170,11 +170,21 @@ class DataReport:
 
     def _tables(self) -> list[list[list[str]]]:
         """Classes, columns and policies, each with its header."""
-        columns = [_HEADER, *self._column_rows()]
-        policies = [["missing", "rows lost", "classes lost"], *self._policy_rows()]
+        columns = [["column", "kind", "missing", "distinct", "states", "remark"]]
+        columns += [
+            [c.name, c.kind, str(c.n_missing), str(c.n_distinct), str(c.n_states), c.remark]
+            for c in self.columns
+        ]
+        policies = [["missing", "rows lost", "classes lost"]]
+        policies += [
+            [name, str(p.n_rows_lost), ", ".join(map(str, p.lost_classes)) or "none"]
+            for name, p in self.policies.items()
+        ]
         if self.target is None:
             return [columns, [row[:2] for row in policies]]
-        return [[[self.target, "rows", "share"], *self._class_rows()], columns, policies]
+        total = max(sum(self.classes.values()), 1)
+        classes = [[str(c), str(n), f"{100 * n / total:.1f} %"] for c, n in self.classes.items()]
+        return [[[self.target, "rows", "share"], *classes], columns, policies]
 
     def _parameter_text(self) -> str:
         if self.target is None:
@@ -186,26 +196,9 @@ class DataReport:
             f"{self.n_parameters_tree}"
         )
 
-    def _class_rows(self) -> list[list[str]]:
-        total = max(sum(self.classes.values()), 1)
-        return [[str(c), str(n), f"{100 * n / total:.1f} %"] for c, n in self.classes.items()]
-
-    def _column_rows(self) -> list[list[str]]:
-        return [
-            [c.name, c.kind, str(c.n_missing), str(c.n_distinct), str(c.n_states), c.remark]
-            for c in self.columns
-        ]
-
-    def _policy_rows(self) -> list[list[str]]:
-        return [
-            [name, str(p.n_rows_lost), ", ".join(map(str, p.lost_classes)) or "none"]
-            for name, p in self.policies.items()
-        ]
-
 
 _NAIVE = "naive Bayes"
 _WITHOUT_ARCS = "a network without arcs"
-_HEADER = ["column", "kind", "missing", "distinct", "states", "remark"]
 
 
 def inspect_data(
@@ -246,6 +239,7 @@ def inspect_data(
     if table.n_rows != labels.n_rows:
         raise InputError(f"X and y must be of equal length, got {table.n_rows} and {labels.n_rows}")
     values = np.asarray(labels.take(known).values.tolist())
+    refuse_measured(values, "y")
     rows = LabelledTable.of(table.take(known), values, labels.name)
     return inspect_rows(prepare_quietly(rows, settings), n_without_class=int((~known).sum()))
 
@@ -273,7 +267,8 @@ def inspect_rows(
     has_class, n_classes = found.target is not None, len(found.classes)
     counts = np.bincount(found.class_codes, minlength=n_classes).tolist()
     by_class = dict(zip(found.classes.tolist(), counts, strict=True)) if has_class else {}
-    plain, tree = _count_parameters(n_classes, list(states.values()))
+    free, widest = sum(states.values()) - len(states), max(states.values(), default=1)
+    plain, tree = (n_classes - 1 + n_classes * k * free for k in (1, widest))
     costs = {name: rows.cost_of(name) for name in POLICIES}
     policies = {
         name: PolicyReport(cost.n_dropped, cost.lost_classes if has_class else ())
@@ -282,12 +277,20 @@ def inspect_rows(
     n_left = found.n_rows - (costs[missing].n_dropped if missing in costs else 0)
     hints = [
         *_class_hints(by_class),
-        *_column_hints(columns),
-        *(_cut_hints(columns) if has_class else ()),
-        *_value_hints(rows.prepared),
+        *_column_hints(columns, has_class),
+        *(
+            f"{code:g} in {c.name!r} is far from all other values: if it means missing, leave it "
+            "empty"
+            for c in rows.prepared.columns
+            for code in _missing_codes(c)
+        ),
         *_missing_hints(rows, policies),
-        *_parameter_hints(_NAIVE if has_class else _WITHOUT_ARCS, plain, n_left),
     ]
+    if plain > n_left:
+        hints.append(
+            f"even {_NAIVE if has_class else _WITHOUT_ARCS} would have more parameters ({plain}) "
+            f"than there are rows ({n_left}): leave columns out"
+        )
     return DataReport(
         found.target,
         found.n_rows,
@@ -302,19 +305,16 @@ def inspect_rows(
     )
 
 
-def _count_parameters(n_classes: int, arities: Sequence[int]) -> tuple[int, int]:
-    free = sum(arity - 1 for arity in arities)
-    widest = max(arities, default=1)
-    return n_classes - 1 + n_classes * free, n_classes - 1 + n_classes * widest * free
-
-
 def _inspect_column(column: Column, rows: TrainingRows, states: dict[str, int]) -> ColumnReport:
     plan = next(plan for plan in rows.preparation.columns if plan.name == column.name)
     places = rows.missing.get(plan.result_names[0], rows.found.missing.get(column.name))
     written = column
     if is_amount_kind(plan.kind) and not plan.left_out:
         (column,) = plan.apply(column)
-    counts = _value_counts(column, rows.found.counts.get(column.name))
+    if column.kind == "numeric":
+        counts = np.unique(column.numbers[~column.missing], return_counts=True)[1]
+    else:
+        counts = rows.found.counts.get(column.name, column.counts)
     n_rare = int(((counts > 0) & (counts < RARE_COUNT)).sum()) if column.kind != "numeric" else 0
     n_states = sum(states.get(name, 0) for name in plan.result_names)
     n_distinct = int(np.count_nonzero(counts))
@@ -329,15 +329,11 @@ def _inspect_column(column: Column, rows: TrainingRows, states: dict[str, int]) 
     )
 
 
-def _value_counts(column: Column, counts: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    if column.kind == "numeric":
-        return np.unique(column.numbers[~column.missing], return_counts=True)[1]
-    return column.counts if counts is None else counts
-
-
 def _remark(column: Column, plan: ColumnPlan, counts: NDArray[np.int64], n_rare: int) -> str:
     if plan.left_out:
         return f"left out: {plan.left_out}"
+    if is_date_kind(plan.kind):
+        return "becomes year, month and weekday"
     if is_amount_kind(plan.kind):
         return f"numbers as in {next(c for c in column.categories if c not in plan.merged)!r}"
     reason = why_identifier(column, counts)
@@ -367,8 +363,8 @@ def _class_hints(classes: dict[Any, int]) -> list[str]:
             "an identifier or a measurement"
         )
     elif rare:
-        listed = ", ".join(f"{label!r} ({n})" for label, n in list(rare.items())[:_SHOWN])
-        hints.append(f"classes with fewer than {RARE_COUNT} rows can hardly be learned: {listed}")
+        rarest = ", ".join(f"{label!r} ({n})" for label, n in list(rare.items())[:SHOWN])
+        hints.append(f"classes with fewer than {RARE_COUNT} rows can hardly be learned: {rarest}")
     label, largest = max(classes.items(), key=lambda item: item[1])
     if largest > DOMINANT_SHARE * total:
         hints.append(
@@ -378,40 +374,29 @@ def _class_hints(classes: dict[Any, int]) -> list[str]:
     return hints
 
 
-def _column_hints(columns: Sequence[ColumnReport]) -> list[str]:
+def _column_hints(columns: Sequence[ColumnReport], has_class: bool) -> list[str]:
     hints = []
     constant = [c.name for c in columns if c.remark == "constant"]
     if constant:
-        hints.append(f"constant, so without influence: {_names(constant)}")
+        hints.append(f"constant, so without influence: {listed(constant)}")
     used = [c for c in columns if c.remark.startswith("names its rows")]
     if used:
-        hints.append(f"columns that name their rows are used: {_names([c.name for c in used])}")
+        hints.append(f"columns that name their rows are used: {listed([c.name for c in used])}")
     called = [c.name for c in columns if c.remark == "called an identifier"]
     if called:
         hints.append(
-            f"used, though they are called identifiers: {_names(called)}; drop what names people "
+            f"used, though they are called identifiers: {listed(called)}; drop what names people "
             "or groups of rows"
         )
     likelier = ("dates:", "numbers as text", "numbers but for")
     mistaken = [c for c in columns if c.remark.startswith(likelier)]
-    return hints + [f"{c.name!r} is read as categories, but holds {c.remark}" for c in mistaken]
-
-
-def _cut_hints(columns: Sequence[ColumnReport]) -> list[str]:
-    """Numbers that are one bin."""
+    hints += [f"{c.name!r} is read as categories, but holds {c.remark}" for c in mistaken]
     uncut = [c.name for c in columns if c.kind == "numeric" and c.n_states == 1 < c.n_distinct]
-    if not uncut:
-        return []
-    return [f"numbers without cuts, for alone they tell nothing of the class: {_names(uncut)}"]
-
-
-def _value_hints(table: Table) -> list[str]:
-    """Numbers that look like codes for missing values."""
-    codes = [(c.name, code) for c in table.columns for code in _missing_codes(c)]
-    return [
-        f"{code:g} in {name!r} is far from all other values: if it means missing, leave it empty"
-        for name, code in codes
-    ]
+    if uncut and has_class:
+        hints.append(
+            f"numbers in a single bin, as alone they do not separate the classes: {listed(uncut)}"
+        )
+    return hints
 
 
 def _missing_codes(column: Column) -> list[float]:
@@ -436,7 +421,7 @@ def _missing_codes(column: Column) -> list[float]:
 def _missing_hints(rows: TrainingRows, policies: dict[str, PolicyReport]) -> list[str]:
     n_rows, states, hints = rows.found.n_rows, rows.cost.state_columns, []
     if states:
-        hints.append(f"missing is a state of its own in {_names(states)}")
+        hints.append(f"missing is a state of its own in {listed(states)}")
     lost = policies["drop"]
     is_large = lost.lost_classes or lost.n_rows_lost > 0.05 * n_rows
     if rows.settings.missing == "drop" and is_large:
@@ -445,20 +430,6 @@ def _missing_hints(rows: TrainingRows, policies: dict[str, PolicyReport]) -> lis
             f"missing='auto' leaves out {policies['auto'].n_rows_lost}"
         )
     return hints
-
-
-def _parameter_hints(simplest: str, n_parameters: int, n_rows: int) -> list[str]:
-    if n_parameters <= n_rows:
-        return []
-    return [
-        f"even {simplest} would have more parameters ({n_parameters}) than there are rows "
-        f"({n_rows}): leave columns out"
-    ]
-
-
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(repr, names[:_SHOWN])) + more
 
 
 def _aligned(table: Sequence[Sequence[str]]) -> list[str]:

@@ -28,12 +28,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from marginbn.data.columns import listed
 from marginbn.data.table import Table, as_column
 from marginbn.exceptions import DataWarning, InputError, warn_user
 
@@ -122,7 +123,7 @@ class LabelledTable:
 
     def sample(self) -> NDArray[np.intp] | slice:
         """The rows that belong to the sample of all rows that were given."""
-        drawn = sampled_rows(len(self.given_labels))
+        drawn = sampled_rows(len(self.given_labels), SAMPLE_ROWS)
         if drawn is None:
             return slice(None)
         return np.flatnonzero(np.isin(self.positions, drawn, assume_unique=True))
@@ -143,7 +144,7 @@ def label_codes(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]
 
 
 def class_factors(
-    class_weight: Any, classes: NDArray[Any], codes: NDArray[np.integer]
+    class_weight: ClassWeight, classes: NDArray[Any], codes: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """Factor of the weight of every class: None, "balanced", or a mapping.
 
@@ -289,6 +290,8 @@ def _shuffled_by_class(labels: NDArray[Any], seed: int) -> NDArray[np.intp]:
 
 # --- missing values -------------------------------------------------------------------------------
 
+ClassWeight: TypeAlias = Literal["balanced"] | Mapping[Any, float] | None
+
 MissingPolicy = Literal["auto", "drop", "state", "error"]
 
 MOST_ROWS = 0.05
@@ -383,34 +386,25 @@ def report_cost(cost: MissingCost, missing: Mapping[str, NDArray[np.bool_]], pol
         )
     if cost.lost_classes:
         raise InputError(_lost_text(cost, policy, missing))
-    names = f", which miss {_quoted(cost.dropping_columns)}" if policy == "auto" else ""
+    names = f" in {listed(cost.dropping_columns)}" if policy == "auto" else ""
     warn_user(
-        f"{cost.n_dropped} of {n_rows} rows have missing values and are left out "
-        f"(missing={policy!r}){names}; missing='state' keeps them",
+        f"{cost.n_dropped} of {n_rows} rows have missing values{names} and are left out "
+        f"(missing={policy!r}); missing='state' keeps them",
         DataWarning,
     )
 
 
 def _lost_text(cost: MissingCost, policy: str, missing: Mapping[str, NDArray[np.bool_]]) -> str:
+    counts = {name: int(places.sum()) for name, places in missing.items()}
+    worst = sorted(counts, key=counts.__getitem__, reverse=True)[:3]
     remedy = (
         "use missing='auto' or missing='state', or leave out the columns that miss most: "
-        f"{_worst_columns(missing)}"
+        + ", ".join(f"{name!r} ({counts[name]} rows)" for name in worst)
     )
     if not cost.kept.any():
         return f"every row has a missing value, so missing={policy!r} leaves none; {remedy}"
     noun = "class" if len(cost.lost_classes) == 1 else "classes"
-    return f"missing={policy!r} leaves no row of the {noun} {_quoted(cost.lost_classes)}; {remedy}"
-
-
-def _worst_columns(missing: Mapping[str, NDArray[np.bool_]], most: int = 3) -> str:
-    """The columns with the most missing values, and how many."""
-    counts = {name: int(places.sum()) for name, places in missing.items()}
-    worst = sorted(counts, key=counts.__getitem__, reverse=True)[:most]
-    return ", ".join(f"{name!r} ({counts[name]} rows)" for name in worst)
-
-
-def _quoted(values: Sequence[Any], most: int = 5) -> str:
-    return ", ".join(map(repr, values[:most])) + (", ..." if len(values) > most else "")
+    return f"missing={policy!r} leaves no row of the {noun} {listed(cost.lost_classes)}; {remedy}"
 
 
 # --- the sample -----------------------------------------------------------------------------------
@@ -432,12 +426,12 @@ def mixed_bits(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return keys ^ (keys >> np.uint64(31))
 
 
-def sampled_rows(n_rows: int) -> NDArray[np.intp] | None:
-    """Rows of the sample of so many rows, in their order; None if it is all of them."""
-    if n_rows <= SAMPLE_ROWS:
+def sampled_rows(n_rows: int, most: int) -> NDArray[np.intp] | None:
+    """Rows of a sample of so many rows, in their order; None if it is all of them."""
+    if n_rows <= most:
         return None
     keys = row_keys(0, n_rows)
-    return np.flatnonzero(keys <= np.partition(keys, SAMPLE_ROWS - 1)[SAMPLE_ROWS - 1])
+    return np.flatnonzero(keys <= np.partition(keys, most - 1)[most - 1])
 
 
 @dataclass
@@ -507,9 +501,8 @@ def largest_key(n_rows: int | None) -> np.uint64 | None:
 def report_sample(names: Sequence[str], n_rows: int) -> None:
     """Say which columns are cut by the sample."""
     if names:
-        listed = ", ".join(map(repr, names[:10]))
         warn_user(
-            f"the bins of {len(names)} numeric columns ({listed}) come from {SAMPLE_ROWS} of "
-            f"{n_rows} rows, drawn at random with a fixed seed",
+            f"the bins of {len(names)} numeric columns ({listed(names)}) come from {SAMPLE_ROWS} "
+            f"of {n_rows} rows, drawn at random with a fixed seed",
             DataWarning,
         )

@@ -20,23 +20,35 @@ for a state. A column is an identifier if
 - it holds whole numbers, more than half of them different, and is called an id.
 
 Short columns are never identifiers: among a dozen rows distinct values are no wonder.
+
+New rows are read as in training. What a column of a training table holds is found in all of its
+values; a block of new rows must not be read by what happens to stand in it: a column that was text
+in training stays text where all fields of a block look like numbers. So every value is compared
+with training: a number by its value; a category by its text as written, and where the categories of
+training are numbers by its value too (``2`` and ``2.0`` are one). A single row, as a service gets
+it, does not need tables: :class:`RowCoder` looks every value up.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, WantedKind, parse_number
-from marginbn.data.labelled import MissingPolicy
+from marginbn.data.columns import Column, Scalar, WantedKind, parse_number, tidy
+from marginbn.data.encode import Coding, TableCoding
+from marginbn.data.labelled import ClassWeight, MissingPolicy
+from marginbn.data.profile import ColumnReading
+from marginbn.data.source import Source
 from marginbn.data.table import Table, resolve_kinds
 from marginbn.data.texts import (
-    DateKind,
     as_amounts,
     as_dates,
     date_parts,
@@ -45,6 +57,7 @@ from marginbn.data.texts import (
     is_date_kind,
     kind_of_dates,
     part_names,
+    read_as,
 )
 from marginbn.exceptions import InputError
 
@@ -187,7 +200,7 @@ class TableSettings:
 
     column_kinds: Any = "auto"
     missing: MissingPolicy = "auto"
-    class_weight: Any = None
+    class_weight: ClassWeight = None
     keep_identifiers: bool = False
 
     def learn(
@@ -229,7 +242,10 @@ class TableSettings:
         counts = np.zeros(0, dtype=np.int64) if counts is None else counts
         if not counts.any() and column.missing.all():
             return ColumnPlan(column.name, column.kind, "it has no value in any row")
-        date = wanted if is_date_kind(wanted) else _found_dates(column, counts, wanted)
+        date = wanted if is_date_kind(wanted) else None
+        if wanted is None and column.kind == "categorical":  # open, and no text is ambiguous
+            used = [c for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
+            date = kind_of_dates(used)
         if date is not None:
             return ColumnPlan(column.name, date)
         amount = _amount_plan(column, wanted, counts)
@@ -244,28 +260,11 @@ class TableSettings:
             return amount
         if column.kind == "numeric":
             return ColumnPlan(column.name, "numeric")
-        return _merging(column, counts)
-
-
-def _merging(column: Column, counts: NDArray[np.int64]) -> ColumnPlan:
-    """A column of categories with its rare ones merged."""
-    labels, other = column.labels, OTHER_LABEL
-    while other in labels:
-        other += "_"
-    rare = tuple(labels[i] for i in rare_categories(counts))
-    return ColumnPlan(column.name, "categorical", "", rare, other)
-
-
-def _found_dates(
-    column: Column, counts: NDArray[np.int64], wanted: WantedKind | None
-) -> DateKind | None:
-    """The kind of dates that a column holds, where the user says nothing and no text leaves the
-    order of day and month open.
-    """
-    if wanted is not None or column.kind == "numeric":
-        return None
-    used = [c for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
-    return kind_of_dates(used)
+        labels, other = column.labels, OTHER_LABEL
+        while other in labels:
+            other += "_"
+        rare = tuple(labels[i] for i in rare_categories(counts))
+        return ColumnPlan(column.name, "categorical", "", rare, other)
 
 
 def _amount_plan(
@@ -333,7 +332,7 @@ def messages(preparation: Preparation, settings: TableSettings) -> list[str]:
 
 def _amount_text(plan: ColumnPlan) -> str:
     comma = " (decimal comma)" if plan.kind == "decimal-comma" else ""
-    words = f" (missing where it says {', '.join(map(repr, plan.merged))})" if plan.merged else ""
+    words = f" (missing: {', '.join(map(repr, plan.merged))})" if plan.merged else ""
     return f"{plan.name!r}{comma}{words}"
 
 
@@ -344,6 +343,125 @@ def _how_to_keep(plans: Sequence[ColumnPlan]) -> str:
 
 def _listed(plans: Sequence[ColumnPlan]) -> str:
     return ", ".join(f"{plan.name!r} ({plan.left_out})" for plan in plans)
+
+
+# --- new rows -------------------------------------------------------------------------------------
+
+
+def results_of(preparation: Preparation) -> dict[str, list[int]]:
+    """Positions of the coded columns that each used column becomes; a date becomes several."""
+    owners = [p.name for p in preparation.columns if not p.left_out for _ in p.result_names]
+    positions: dict[str, list[int]] = {}
+    for i, name in enumerate(owners):
+        positions.setdefault(name, []).append(i)
+    return positions
+
+
+def reading_of(plan: ColumnPlan, coding: Coding | None, is_text: bool) -> ColumnReading:
+    """How a column is read that training had, with all categories that training saw."""
+    categories: tuple[Scalar, ...] = ()
+    if coding is not None and plan.kind == "categorical":
+        categories = (*coding.categories, *plan.merged)  # those that share a state as well
+    return ColumnReading(plan.name, read_as(plan.kind) or "categorical", is_text, categories)
+
+
+class FeatureRows:
+    """The columns that a classifier uses; those that a source lacks hold no value."""
+
+    def __init__(self, preparation: Preparation, coding: TableCoding, source: Source) -> None:
+        codings = {c.name: c for c in coding.columns}
+        self._plans = [plan for plan in preparation.columns if not plan.left_out]
+        self._readings = {
+            p.name: reading_of(p, codings.get(p.name), source.is_text) for p in self._plans
+        }
+        self._source = source
+        self.absent = tuple(p.name for p in self._plans if p.name not in source.names)
+
+    def read(self, block: pa.Table, first_row: int) -> Table:
+        """The columns of a block, in the order of training."""
+        return Table(tuple(self._column(plan, block, first_row) for plan in self._plans))
+
+    def _column(self, plan: ColumnPlan, block: pa.Table, first_row: int) -> Column:
+        reading = self._readings[plan.name]
+        if plan.name in self.absent:
+            if reading.kind == "numeric":
+                return Column.numeric(plan.name, np.full(block.num_rows, np.nan))
+            return Column.categorical(plan.name, np.full(block.num_rows, -1), reading.categories)
+        column = reading.read(block.column(plan.name), self._source, first_row)
+        return as_dates(column, plan.kind) if is_date_kind(plan.kind) else column
+
+
+def feature_blocks(
+    preparation: Preparation, coding: TableCoding, source: Source
+) -> Iterator[Table]:
+    """The prepared columns of all rows of a source that has all columns."""
+    rows = FeatureRows(preparation, coding, source)
+    if rows.absent:
+        raise InputError(f"{source.origin} lacks columns of training: {list(rows.absent[:10])}")
+    first_row = 0
+    for block in source.blocks(preparation.used_names):
+        yield preparation.apply(rows.read(block, first_row))
+        first_row += block.num_rows
+
+
+class RowCoder:
+    """Codes of one row: a look-up or a bisection per column.
+
+    It knows what is usual: numbers for numbers, known categories, missing values. Of anything else,
+    such as a new category, a date or an amount, :meth:`encode` returns None, and the row takes the
+    way of a table, with its messages.
+    """
+
+    def __init__(self, preparation: Preparation, coding: TableCoding) -> None:
+        self._columns: list[tuple[int, str, Any, int]] = []
+        plans = [(i, plan) for i, plan in enumerate(preparation.columns) if not plan.left_out]
+        self.is_usable = all(plan.kind in ("numeric", "categorical") for _, plan in plans)
+        if not self.is_usable:
+            return
+        for (i, plan), own in zip(plans, coding.columns, strict=True):
+            missing = own.variable.arity - 1 if own.missing_state else -1
+            if own.kind == "numeric":
+                self._columns.append((i, plan.name, own.cuts, missing))
+                continue
+            codes = {str(category): code for code, category in enumerate(own.categories)}
+            if plan.other in codes:
+                codes |= dict.fromkeys(plan.merged, codes[plan.other])
+            self._columns.append((i, plan.name, codes, missing))
+
+    def encode(self, row: Mapping[str, Any] | Sequence[Any]) -> NDArray[np.int32] | None:
+        """Codes (1, n_features) of the values of a row by name, or in the order of training."""
+        codes = np.empty((1, len(self._columns)), dtype=np.int32)
+        by_name = row if isinstance(row, Mapping) else None
+        for k, (position, name, known, missing) in enumerate(self._columns):
+            value = row[position] if by_name is None else by_name.get(name)  # type: ignore[index]
+            if value is None or value != value:
+                codes[0, k] = missing
+            elif isinstance(known, dict):
+                code = known.get(value if type(value) is str else _label_of(value))
+                if code is None:
+                    return None
+                codes[0, k] = code
+            elif isinstance(value, (int, float, np.integer, np.floating)) and isfinite(value):
+                codes[0, k] = bisect_left(known, value)
+            else:
+                return None
+        return codes
+
+
+def encode_row(
+    preparation: Preparation, coding: TableCoding, row: Mapping[str, Any] | Sequence[Any]
+) -> NDArray[np.int32] | None:
+    """Codes of one row, None if it takes a closer look; the coder is kept with the coding."""
+    kept = coding.__dict__.get("_row_coder")
+    if kept is None or kept[0] is not preparation:
+        kept = coding.__dict__["_row_coder"] = preparation, RowCoder(preparation, coding)
+    coder: RowCoder = kept[1]
+    return coder.encode(row) if coder.is_usable else None
+
+
+def _label_of(value: Any) -> str | None:
+    """The label of a number or a boolean; None of what is to be looked at more closely."""
+    return str(tidy(value)) if isinstance(value, (int, float, np.generic)) else None
 
 
 # --- identifiers ----------------------------------------------------------------------------------
@@ -386,18 +504,13 @@ def why_private(column: Column, counts: NDArray[np.integer]) -> str | None:
     glance = [str(text) for text in texts[:_GLANCE]]
     if sum(bool(_EMAIL.fullmatch(text.strip())) for text in glance) > 0.9 * len(glance):
         return f"{len(texts)} e-mail addresses"
-    if _PERSON_NAME.search(column.name.strip()) and _are_words(glance):
-        return f"{len(texts)} names of persons"
+    words = [t for t in glance if t[:1].isupper() and not any(c.isdigit() for c in t)]
+    if _PERSON_NAME.search(column.name.strip()) and len(words) > 0.9 * len(glance):
+        return f"{len(texts)} names of persons or places"
     n_words = sum(len(text.split()) for text in glance) / len(glance)
     if n_words >= FREE_TEXT_WORDS and len(texts) > 2 * LEAST_VALUES:
         return f"{len(texts)} different texts of {n_words:.0f} words on average"
     return None
-
-
-def _are_words(texts: list[str]) -> bool:
-    """Whether texts begin with capitals and hold no digits, as names of persons do."""
-    named = [t for t in texts if t[:1].isupper() and not any(c.isdigit() for c in t)]
-    return len(named) > 0.9 * len(texts)
 
 
 def _of_categories(column: Column, counts: NDArray[np.integer]) -> str | None:

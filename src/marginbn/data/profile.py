@@ -19,7 +19,7 @@ Texts are looked at once per distinct value, never once per cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -110,13 +110,9 @@ def levels_of(array: pa.Array) -> tuple[list[Any], NDArray[np.int64]]:
     encoded = array if types.is_dictionary(array.type) else array.dictionary_encode()
     places = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     values = encoded.dictionary
-    if _is_view(values.type):
+    if getattr(types, "is_string_view", lambda _: False)(values.type):
         values = values.cast(pa.large_string())
     return values.to_pylist(), places
-
-
-def _is_view(kind: pa.DataType) -> bool:
-    return bool(getattr(types, "is_string_view", lambda _: False)(kind))
 
 
 def numbers_of(array: pa.Array) -> NDArray[np.float64]:
@@ -216,7 +212,8 @@ class ColumnProfile:
             self._add_missing(np.ones(len(array), dtype=np.bool_))
             return
         self.is_numeric &= not (is_dictionary and self.is_text)
-        if is_dictionary and _declares(array.type, declares) and self.declared is None:
+        is_open = is_dictionary and self.declared is None
+        if is_open and (declares == "all" or (declares == "ordered" and array.type.ordered)):
             self.declared = array.dictionary.to_pylist()
         if self.wanted != "categorical" and not is_dictionary and self._add_numbers(array, family):
             return
@@ -290,12 +287,8 @@ class ColumnProfile:
             self.levels[value] = self.levels.get(value, 0) + count
         self._give_up_counting()
 
-    @property
-    def needs_levels(self) -> bool:
-        """Whether the column turned out to hold categories after levels were passed over."""
-        return self.is_partial and self._kind() == "categorical"
-
-    def _kind(self) -> Kind:
+    def kind(self) -> Kind:
+        """What the column turned out to be."""
         if self.wanted is not None:
             return self.wanted
         if self.n_missing == self.n_rows:
@@ -317,7 +310,7 @@ class ColumnProfile:
 
     def decide(self) -> ColumnReading:
         """How all rows of the column are to be read."""
-        kind = self._kind()
+        kind = self.kind()
         if kind == "numeric":
             return ColumnReading(self.name, kind, self.is_text)
         by_label: dict[str, int] = {}
@@ -334,9 +327,15 @@ class ColumnProfile:
         return ColumnReading(self.name, kind, self.is_text, (*categories, *more))
 
     def _categories(self, levels: Iterable[Any]) -> list[Scalar]:
-        """Values as categories, sorted unless they are declared."""
+        """Values as categories, sorted unless they are declared. Texts stay as written; where all
+        are plain whole numbers they become ints.
+        """
         if self.is_text:
-            return _categories_of_fields([text.strip() for text in levels])
+            texts = [text.strip() for text in levels]
+            numbers = [whole_number(text) for text in texts]
+            if texts and None not in numbers:
+                return sorted({number for number in numbers if number is not None})
+            return sorted(set(texts))
         found = tidy_categories([value for value in levels if not is_no_value(value, False)])
         return (
             found if self.declared is not None and levels is self.declared else sorted(set(found))
@@ -350,23 +349,11 @@ class ColumnProfile:
         return counts
 
 
-def _declares(kind: Any, declares: str) -> bool:
-    return declares == "all" or (declares == "ordered" and bool(kind.ordered))
-
-
 def is_no_value(value: Any, is_text: bool) -> bool:
     """Whether a level means missing."""
     if value is None or (isinstance(value, float) and value != value):
         return True
     return is_text and value.strip() in MISSING_TEXTS
-
-
-def _categories_of_fields(texts: Sequence[str]) -> list[Scalar]:
-    """Texts as written, or ints where all are plain whole numbers; sorted."""
-    numbers = [whole_number(text) for text in texts]
-    if texts and None not in numbers:
-        return sorted({number for number in numbers if number is not None})
-    return sorted(set(texts))
 
 
 # --- reading --------------------------------------------------------------------------------------

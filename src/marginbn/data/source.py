@@ -14,8 +14,9 @@ import datetime
 import shutil
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -43,6 +44,9 @@ groups are joined up to it."""
 
 Work = Callable[[pa.Table, int], Any]
 """A function of a block and of the number of its first row."""
+
+KEPT_BYTES = 1 << 29
+"""Rows that are kept between two passes, in the types of Arrow."""
 
 AT_A_TIME = 16
 """Partitions of a cluster whose answers are waited for together."""
@@ -113,6 +117,30 @@ class Source:
         for block in self.blocks(wanted):
             yield work(block, first_row)
             first_row += block.num_rows
+
+    def remembering(self) -> Source:
+        """The same table. Rows of the first pass that ends are kept, if they take no more than
+        :data:`KEPT_BYTES`, and serve later passes over the same columns or some of them.
+        """
+        kept: list[pa.Table | pa.RecordBatch] = []
+
+        def read(names: Sequence[str]) -> Iterator[Any]:
+            if kept and set(names) <= set(kept[0].schema.names):
+                yield from (part.select(list(names)) for part in kept)
+                return
+            parts: list[Any] = []
+            n_bytes = 0
+            for part in self.read(names):
+                n_bytes += part.nbytes
+                if n_bytes <= KEPT_BYTES:
+                    parts.append(part)
+                else:
+                    parts.clear()
+                yield part
+            if n_bytes <= KEPT_BYTES and not kept:
+                kept.extend(parts)
+
+        return replace(self, read=read)
 
     def whole(self, names: Sequence[str] | None = None) -> pa.Table:
         """All rows at once."""
@@ -301,7 +329,7 @@ def require_columns(n_columns: int, shape: tuple[int, ...]) -> None:
 
 def check_distinct_names(names: Sequence[str]) -> None:
     """Refuse names that occur twice."""
-    repeated = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         listed = ", ".join(map(repr, repeated))
         raise InputError(f"column names must be distinct, but these occur twice: {listed}")
@@ -397,33 +425,43 @@ def _arrow_errors(what: str) -> Iterator[None]:
 
 
 def _read_parquet(dataset: Any, origin: str, names: Sequence[str]) -> Iterator[pa.Table]:
-    """File by file: a scanner takes memory for all rows that a row group promises to have."""
+    """File by file: a scanner takes memory for all rows that a row group promises to have.
+
+    Texts are read as dictionaries, which is how Parquet mostly stores them.
+    """
     datasets: Any = import_module("pyarrow.dataset")
     parquet: Any = import_module("pyarrow.parquet")
-    schema = pa.schema([dataset.schema.field(name) for name in names])
+    texts = pa.dictionary(pa.int32(), pa.string())
+    kinds = {name: dataset.schema.field(name).type for name in names}
+    kinds = {name: texts if kind == pa.string() else kind for name, kind in kinds.items()}
     for fragment in dataset.get_fragments():
         known = datasets.get_partition_keys(fragment.partition_expression)
-        with (
-            _arrow_errors(f"{origin}: cannot be read to its end"),
-            parquet.ParquetFile(fragment.path, filesystem=fragment.filesystem) as file,
-        ):
-            own = [name for name in names if name in file.schema_arrow.names]
-            for batch in file.iter_batches(BLOCK_ROWS, columns=own):
-                if batch.schema.equals(schema):
-                    yield batch
-                    continue
-                rows = batch.num_rows
-                columns = [
-                    batch.column(name) if name in own else pa.repeat(known.get(name), rows)
-                    for name in names
-                ]
-                yield pa.Table.from_arrays(columns, names=list(names)).cast(schema)
+        with ExitStack() as stack:
+            stack.enter_context(_arrow_errors(f"{origin}: cannot be read to its end"))
+            own = [name for name in fragment.physical_schema.names if name in kinds]
+            file = parquet.ParquetFile(
+                fragment.path,
+                filesystem=fragment.filesystem,
+                metadata=fragment.metadata,
+                read_dictionary=[name for name in own if kinds[name] == texts],
+            )
+            for batch in stack.enter_context(file).iter_batches(BLOCK_ROWS, columns=own):
+                columns = []
+                for name, kind in kinds.items():
+                    given = name in own
+                    column = (
+                        batch.column(name) if given else pa.repeat(known.get(name), batch.num_rows)
+                    )
+                    if column.type != kind and kind == texts:
+                        column = column.cast(pa.string()).dictionary_encode()
+                    columns.append(column if column.type == kind else column.cast(kind))
+                yield pa.Table.from_arrays(columns, names=list(names))
 
 
-def source_of_dataset(dataset: Any, origin: str, keep: Any = None) -> Source:
-    """A dataset of pyarrow; ``keep`` lives as long as somebody may begin or go on with a pass."""
+def source_of_dataset(dataset: Any, origin: str) -> Source:
+    """A dataset of pyarrow."""
 
-    def read(names: Sequence[str], _: Any = keep) -> Iterator[Any]:
+    def read(names: Sequence[str]) -> Iterator[Any]:
         with _arrow_errors(f"{origin}: cannot be read to its end"):
             yield from dataset.to_batches(
                 columns=list(names),

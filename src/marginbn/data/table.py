@@ -30,7 +30,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from marginbn.data.arff import source_of_arff
-from marginbn.data.columns import Column, Kind, WantedKind
+from marginbn.data.columns import Column, Kind, WantedKind, listed
 from marginbn.data.profile import read_whole
 from marginbn.data.source import (
     ARROW_SUFFIXES,
@@ -253,13 +253,12 @@ def suggestion(name: object, names: Sequence[str]) -> str:
         if part is not None and (part[1] or part[2]):
             return (
                 f"; the only column is {names[0]!r}: if {part[1] or part[2]!r} separates its "
-                f"fields, say delimiter={part[1] or part[2]!r}"
+                f"fields, give delimiter={part[1] or part[2]!r}"
             )
     close = difflib.get_close_matches(str(name), names, n=3)
     if close:
         return f"; did you mean {' or '.join(map(repr, close))}?"
-    shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-    return f"; the columns are {shown or 'none'}"
+    return f"; the columns are {listed(names) or 'none'}"
 
 
 def _checked_names(own: Sequence[str], given: Sequence[str] | None) -> list[str]:
@@ -268,6 +267,19 @@ def _checked_names(own: Sequence[str], given: Sequence[str] | None) -> list[str]
         raise InputError(f"names must have {len(own)} entries, one per column, got {len(names)}")
     check_distinct_names(names)
     return names
+
+
+def source_of_typed(table: Table) -> Source:
+    """A table that is read already, as a source."""
+    arrays = [_array_of_column(column) for column in table.columns]
+    return source_of_table(pa.Table.from_arrays(arrays, names=list(table.names)), "all")
+
+
+def _array_of_column(column: Column) -> pa.Array:
+    if column.kind == "numeric":
+        return pa.array(column.numbers)
+    values = pa.array(list(column.categories))
+    return pa.DictionaryArray.from_arrays(pa.array(column.codes, mask=column.codes < 0), values)
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -355,7 +367,7 @@ def as_stream(X: Any) -> Source | None:
 
 
 def format_of(path: Path) -> str:
-    """The suffix that tells the format, without that of a packed file."""
+    """The suffix of the format, without that of a packed file."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] in PACKED
     suffix = (suffixes[:-1] if packed else suffixes)[-1:]
@@ -366,7 +378,6 @@ def format_of(path: Path) -> str:
     if path.is_dir():
         return ".parquet"
     raise InputError(
-        f"cannot tell the format of {str(path)!r}; the name must end in .csv, .tsv, .txt or .arff "
-        "(also with .gz or .zst appended), in .parquet, .arrow or .feather, or be a folder of "
-        "Parquet files"
+        f"the format of {str(path)!r} is unknown; give a folder of Parquet files, or a name that "
+        "ends in .csv, .tsv, .txt, .arff (also .gz, .zst), .parquet, .arrow or .feather"
     )

@@ -68,7 +68,7 @@ def not_text(path: str, line: int | None, byte: int, encoding: str = "UTF-8") ->
     """The error for a byte that is no text."""
     likely = "utf-16" if line == 1 and byte >= 0xFE else "latin-1"  # a mark of byte order
     reason = (
-        f"byte 0x{byte:02x} is not {encoding}; save the file as UTF-8, or say its encoding, such "
+        f"byte 0x{byte:02x} is not {encoding}; save the file as UTF-8, or name its encoding, such "
         f"as encoding={likely!r}"
     )
     return format_error(path, line, reason)

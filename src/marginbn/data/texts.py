@@ -169,9 +169,9 @@ def as_amounts(column: Column, kind: AmountKind, words: Sequence[str] = ()) -> C
     if len(rows):
         example = "1,234.50" if kind == "amount" else "1.234,50"
         raise InputError(
-            f"column {column.name!r} is of kind {kind!r}, but row {rows[0]} (the first row is 0) "
+            f"column {column.name!r} is of kind {kind!r}, but row {rows[0]} (the first is 0) "
             f"holds {column.categories[column.codes[rows[0]]]!r}; write amounts as in {example}, "
-            "with one unit or currency in the whole column, and leave what is missing empty"
+            "all in one unit or currency, and leave missing ones empty"
         )
     return Column.numeric(column.name, values[column.codes])
 

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, Kind, WantedKind
+from marginbn.data.columns import Column, Kind, WantedKind, listed
 from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, learn_codings
 from marginbn.data.guardrails import find_slips
 from marginbn.data.labelled import (
@@ -200,6 +200,7 @@ def survey(
     if not names:
         raise InputError(f"there is no column besides the target {target!r}")
     wanted = dict(zip(names, resolve_kinds(column_kinds, names), strict=True))
+    source = source.remembering()
     kinds: dict[str, Kind | None] = {
         name: read_as(kind) or source.kinds.get(name) for name, kind in wanted.items()
     }
@@ -213,10 +214,10 @@ def survey(
 def check_target(source: Source, target: Any) -> str:
     """The name of the class column."""
     if not isinstance(target, str) or target not in source.names:
-        listed = ", ".join(map(repr, source.names[:20]))
+        got = target if isinstance(target, str) else type(target).__name__
         raise InputError(
-            f"y must be the name of the class column of {source.origin}, one of {listed}; "
-            f"got {target if isinstance(target, str) else type(target).__name__!r}"
+            f"y must be the name of the class column of {source.origin}, one of "
+            f"{listed(source.names)}; got {got!r}"
         )
     return target
 
@@ -285,7 +286,7 @@ def _survey_block(
 
 def _count_again(source: Source, profiles: dict[str, ColumnProfile]) -> None:
     """Count the levels of columns that seemed to hold measurements and do not."""
-    again = [name for name, profile in profiles.items() if profile.needs_levels]
+    again = [n for n, own in profiles.items() if own.is_partial and own.kind() == "categorical"]
     if not again:
         return
     kinds: dict[str, Kind | None] = dict.fromkeys(again, "categorical")
@@ -565,7 +566,8 @@ class TrainingRows:
         come from few rows.
         """
         found, coding = self.found, self.coding(is_late, n_bins)
-        own = [] if found.target is None else [_class_variable(self.drawn.target, found.classes)]
+        labels = tuple(str(label) for label in found.classes)
+        own = [] if found.target is None else [Variable(self.drawn.target, labels)]
         variables = (*own, *coding.variables)
         dtype = np.min_scalar_type(max(variable.arity for variable in variables) - 1)
         codes = _room((len(variables), self.n_samples), dtype)
@@ -618,10 +620,6 @@ def _missing_of(found: Survey, preparation: Preparation) -> Places:
 
 def _missing_of_block(table: Table, preparation: Preparation) -> Places:
     return {column.name: column.missing for column in preparation.apply(table).columns}
-
-
-def _class_variable(name: str, classes: NDArray[Any]) -> Variable:
-    return Variable(name, tuple(str(label) for label in classes))
 
 
 def _room(shape: tuple[int, int], dtype: Any) -> NDArray[np.integer]:

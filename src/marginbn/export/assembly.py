@@ -23,17 +23,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.data.text_files import format_error
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.native import MAX_STATES, describe_size
 from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure, is_acyclic
-
-FloatArray = NDArray[np.float64]
 
 ROUNDING_TOLERANCE = 1e-2
 """How far the sum of a row may be from one: 20 states with three digits each stay inside."""

@@ -30,7 +30,7 @@ from itertools import product
 
 import numpy as np
 
-from marginbn.export.assembly import Assembly, FloatArray, to_probabilities, write_row
+from marginbn.export.assembly import Assembly, to_probabilities, write_row
 from marginbn.export.portable import (
     name_comments,
     read_name_comments,
@@ -40,6 +40,7 @@ from marginbn.export.portable import (
 from marginbn.export.scanner import Scanner, Word, read_text
 from marginbn.files import PathLike, shorten
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import Variable
 
 MAX_DEFAULT_CELLS = 2**22
@@ -103,17 +104,19 @@ def load_bif(path: PathLike) -> BayesianNetwork:
 
 def network_from_bif(text: str, path: str = "BIF text") -> BayesianNetwork:
     """Read a network; a :class:`FormatError` names ``path``, line and reason."""
-    network = _Reader(text, path).read()
+    network = _BifReader(text, path).read()
     return restore_names(network, read_name_comments(text, path), path)
 
 
-class _Reader(Scanner):
+class _BifReader(Scanner):
     def read(self) -> BayesianNetwork:
         declared, blocks = [], []
         while self.peek():
             keyword = self.word()
             if keyword.text == "network":
-                self._skip_block()
+                self.skip_statement("{")
+                while not self.accept("}"):
+                    self.skip_statement()
             elif keyword.text == "variable":
                 declared.append(self._variable())
             elif keyword.text == "probability":
@@ -129,11 +132,6 @@ class _Reader(Scanner):
         for block in blocks:
             self._add_table(block)
         return self.assembly.build()
-
-    def _skip_block(self) -> None:
-        self.skip_statement("{")
-        while not self.accept("}"):
-            self.skip_statement()
 
     def _variable(self) -> tuple[Variable, int]:
         (group,), _ = self.words("{")

@@ -56,10 +56,6 @@ class NetworkFormat:
         text: str = self._find("network_to")(network)
         return text
 
-    def save(self, network: BayesianNetwork, path: PathLike) -> None:
-        """Write the file, all or nothing."""
-        write_text(path, self.to_text(network))
-
     def load(self, path: PathLike) -> BayesianNetwork:
         """Read the file."""
         network: BayesianNetwork = self._find("load")(path)
@@ -77,6 +73,7 @@ NETWORK_FORMATS: dict[str, NetworkFormat] = {
         NetworkFormat("json", (".json",), "everything, bit for bit", "native"),
         NetworkFormat("bif", (".bif",), "everything; probabilities as text", "bif"),
         NetworkFormat("dot", (".dot", ".gv"), "the structure, written only", "graph_text", False),
+        NetworkFormat("svg", (".svg",), "the structure, written only", "graph_text", False),
     )
 }
 """All formats by name."""
@@ -94,9 +91,9 @@ def save_network(network: BayesianNetwork, path: PathLike, format: str | None = 
     path
         The file.
     format
-        ``"json"``, ``"bif"`` or ``"dot"``; by default the suffix of ``path`` selects it.
+        ``"json"``, ``"bif"``, ``"dot"`` or ``"svg"``; by default the suffix of ``path`` selects it.
     """
-    find_format(path, format).save(network, path)
+    write_text(path, find_format(path, format).to_text(network))
 
 
 def load_network(

@@ -18,8 +18,8 @@ from marginbn.exceptions import InputError, MissingDependencyError
 from marginbn.export.assembly import Assembly, put_first, sort_parents, to_logs, to_probabilities
 from marginbn.export.scanner import escape, unescape
 from marginbn.files import shorten
-from marginbn.network.elimination import FloatArray
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 
@@ -246,10 +246,6 @@ def from_pyagrum(model: Any, target: str | None = None) -> BayesianNetwork:
     return put_first(assembly.build(), target)
 
 
-def _to_c_text(name: str) -> str:
-    return escape(name, _NUL_OR_BACKSLASH) if "\0" in name or "\\u{" in name else name
-
-
 def _labels(node: Hashable, states: Iterable[object] | None) -> tuple[str, ...]:
     if states is None or isinstance(states, str):
         raise InputError(f"node {shorten(node)} needs its states, a sequence of labels")
@@ -264,3 +260,7 @@ def _import(name: str) -> Any:
         raise MissingDependencyError(
             f'{package} is not installed: pip install "marginbn[interop]"'
         ) from error
+
+
+def _to_c_text(name: str) -> str:
+    return escape(name, _NUL_OR_BACKSLASH) if "\0" in name or "\\u{" in name else name

@@ -23,12 +23,12 @@ import os
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.data.text_files import decode_text, format_error, load_bytes
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export import scanner
 from marginbn.files import PathLike, shorten, write_atomic, write_text
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.candidates import MAX_CANDIDATES, CandidateSets
 from marginbn.problem.encoded import Variable
 from marginbn.problem.masks import (
@@ -40,8 +40,6 @@ from marginbn.problem.masks import (
     sorting_order,
 )
 from marginbn.problem.problem import StructureProblem
-
-FloatArray = NDArray[np.float64]
 
 
 def save_scores(problem: StructureProblem, path: PathLike, *, names: bool = True) -> None:
@@ -120,7 +118,7 @@ def problem_to_jkl(problem: StructureProblem, *, names: bool = True) -> str:
 
 def problem_from_jkl(text: str, path: str = "local scores") -> StructureProblem:
     """Read a linear problem; a :class:`FormatError` names ``path``, line and reason."""
-    reader = _Reader(text, path)
+    reader = _ScoreReader(text, path)
     names, blocks = reader.read()
     masks, scores = [], []
     for i, (own, values) in enumerate(blocks):
@@ -158,7 +156,7 @@ Block = tuple[Masks, FloatArray]
 """Parent sets and scores of a variable."""
 
 
-class _Reader:
+class _ScoreReader:
     """Lines of words; parents are resolved once all variables are known.
 
     The candidates of a variable are read together: a million lines take seconds.

@@ -49,14 +49,14 @@ class _VariableShape(Shape, frozen=True):
     states: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=MAX_STATES)]
 
 
-class _Header(msgspec.Struct):
+class _FormatHeader(msgspec.Struct):
     format: str
     version: int
 
 
 def read_format(content: bytes) -> str:
     """The format that a JSON file claims; other versions than 1 are refused."""
-    header = decode(content, _Header)
+    header = decode(content, _FormatHeader)
     if header.version != 1:
         found = f"got {shorten(header.version)}: the file is of another version of marginbn"
         raise MisfitError(f"$.version: must be 1, {found}")

@@ -41,6 +41,7 @@ NEVER = "never"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _MAX_LENGTH = 60
+"""Characters of a name, at most; of longer ones the beginning is kept."""
 
 KEYWORDS = frozenset(
     {"network", "variable", "probability", "property", "type", "discrete", "table", "default"}
@@ -66,7 +67,11 @@ class OwnNames:
 def to_portable(network: BayesianNetwork) -> tuple[BayesianNetwork, tuple[OwnNames, ...]]:
     """The network under portable names, and the names that were changed."""
     names = unique_identifiers(network.names, "v", ignore_case=True)
-    states = [_portable_states(variable.states) for variable in network.variables]
+    states = []
+    for variable in network.variables:
+        padded = (*variable.states, NEVER) if variable.arity == 1 else variable.states
+        kept = unique_identifiers(padded, "s", is_kept=lambda text: bool(_WHOLE.fullmatch(text)))
+        states.append(tuple(kept))
     variables = tuple(Variable(n, s) for n, s in zip(names, states, strict=True))
     tables = []
     for i, parents in enumerate(network.structure.parents):
@@ -80,15 +85,6 @@ def to_portable(network: BayesianNetwork) -> tuple[BayesianNetwork, tuple[OwnNam
     pairs = zip(variables, network.variables, strict=True)
     changed = tuple(OwnNames(new.name, v.name, v.states) for new, v in pairs if new != v)
     return BayesianNetwork(network.structure, variables, tuple(tables)), changed
-
-
-def _portable_states(states: tuple[str, ...]) -> tuple[str, ...]:
-    padded = (*states, NEVER) if len(states) == 1 else states
-    return tuple(unique_identifiers(padded, "s", is_kept=_is_whole))
-
-
-def _is_whole(text: str) -> bool:
-    return bool(_WHOLE.fullmatch(text))
 
 
 def unique_identifiers(
@@ -219,7 +215,7 @@ def restore_names(
 
 def _check_never(network: BayesianNetwork, i: int, path: str) -> None:
     if not np.isneginf(network.log_tables[i][..., 1:]).all():
-        reason = "has one state by the comments, but a second one has a probability"
+        reason = "has a single state by the comments, but a second state has a probability"
         raise _misfit(path, network.names[i], reason)
 
 

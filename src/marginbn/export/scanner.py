@@ -45,16 +45,12 @@ def escape(text: str, unsafe: re.Pattern[str]) -> str:
     >>> unescape(escape("a b", NO_WORD))
     'a b'
     """
-    return unsafe.sub(_escape_match, text) if text else "\\u{}"
+    return unsafe.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text) if text else "\\u{}"
 
 
 def unescape(text: str) -> str:
     r"""The name behind an escaped one; ``\u{`` that is no escape stays as it is."""
     return _ESCAPED.sub(_unescape_match, text)
-
-
-def _escape_match(match: re.Match[str]) -> str:
-    return f"\\u{{{ord(match[0]):x}}}"
 
 
 def _unescape_match(match: re.Match[str]) -> str:

@@ -30,9 +30,7 @@ from marginbn.data.columns import Scalar, parse_number, whole_as_int
 from marginbn.data.encode import Coding
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
+from marginbn.problem.array_types import FloatArray, IndexArray
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class Term:
     """
 
     members: tuple[int, ...]
-    groups: tuple[IntArray, ...]
+    groups: tuple[IndexArray, ...]
     table: FloatArray
 
 
@@ -150,9 +148,9 @@ def score_model(
     they share.
     """
     _refuse_zeros(network)
-    leaves = _leaves(network)
+    with_children = {p for parents in network.structure.parents for p in parents}
     features = tuple(
-        _feature(coding, i + 1 in leaves, *(merged or {}).get(coding.name, ((), "")))
+        _feature(coding, i + 1 not in with_children, *(merged or {}).get(coding.name, ((), "")))
         for i, coding in enumerate(codings)
     )
     return ScoreModel(
@@ -167,12 +165,6 @@ def _refuse_zeros(network: BayesianNetwork) -> None:
                 f"the table of {variable.name!r} has probabilities of zero, whose logarithms no "
                 "sum of points holds; fit with smoothing > 0"
             )
-
-
-def _leaves(network: BayesianNetwork) -> set[int]:
-    """Variables without children."""
-    parents = {p for own in network.structure.parents for p in own}
-    return set(range(network.n_variables)) - parents
 
 
 def _feature(coding: Coding, may_miss: bool, merged: tuple[str, ...], other: str) -> Feature:

@@ -21,7 +21,8 @@ from itertools import pairwise
 import numpy as np
 
 from marginbn.exceptions import InputError
-from marginbn.export.score_model import Feature, FloatArray, ScoreModel, Term
+from marginbn.export.score_model import Feature, ScoreModel, Term
+from marginbn.problem.array_types import FloatArray
 
 _LARGEST_EXPONENT = 600.0
 """EXP of more than about 709 is no double any more."""

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from marginbn.exceptions import InputError
-from marginbn.network.elimination import FloatArray
 from marginbn.network.observed import quoted
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 
@@ -56,7 +56,7 @@ def check_table(name: str, table: FloatArray, shape: tuple[int, ...]) -> None:
         excess = np.abs(np.exp(table).sum(axis=-1) - 1.0).max()
     if excess > _ROW_SUM_TOLERANCE:
         raise InputError(
-            f"each row of the table of {name!r} must sum to one, but one is off by {excess:.3g}"
+            f"each row of the table of {name!r} must sum to 1; the largest error is {excess:.3g}"
         )
 
 

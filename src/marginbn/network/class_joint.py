@@ -28,13 +28,10 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import elimination
-from marginbn.network.elimination import Factor, FloatArray
-from marginbn.problem.structure import Structure
+from marginbn.network.elimination import Factor
+from marginbn.problem.array_types import BoolArray, FloatArray, IndexArray
+from marginbn.problem.structure import CLASS, Structure
 
-IntArray = NDArray[np.intp]
-BoolArray = NDArray[np.bool_]
-
-CLASS = 0
 _CHUNK = 8192  # rows at a time: columns and accumulator stay in the second-level cache
 _BATCH_CELLS = 2**21  # cells of all cases of a batch together: 16 MiB per factor
 _OWN_BATCH = 64  # a pattern with this many rows in a chunk pays for its own elimination
@@ -103,7 +100,7 @@ class ClassJoint:
             result[start : start + _CHUNK] = log_joint.T
         return result
 
-    def _with_missing(self, columns: IntArray, missing: BoolArray) -> FloatArray:
+    def _with_missing(self, columns: IndexArray, missing: BoolArray) -> FloatArray:
         barren = _barren_entries(self.structure, missing)
         hidden = missing & ~barren
         result = np.empty((self.arities[CLASS], columns.shape[1]))
@@ -126,7 +123,7 @@ class ClassJoint:
         )
         return elimination.plan_elimination(scopes, self.arities, (CLASS,))
 
-    def _sum_out(self, columns: IntArray, barren: BoolArray, free: BoolArray) -> FloatArray:
+    def _sum_out(self, columns: IndexArray, barren: BoolArray, free: BoolArray) -> FloatArray:
         """Log joint of rows that hide no feature outside ``free``, which is summed out."""
         closed = [f for f in self.families if not free[list(f.members)].any()]
         result = _gather(closed, columns, self.arities[CLASS], barren)
@@ -140,7 +137,7 @@ class ClassJoint:
                 result[:, part] += elimination.eliminate(factors, plan.order).values
         return result
 
-    def _factors(self, columns: IntArray, barren: BoolArray, free: BoolArray) -> Iterator[Factor]:
+    def _factors(self, columns: IndexArray, barren: BoolArray, free: BoolArray) -> Iterator[Factor]:
         for family in self.families:
             i = family.variable
             if not free[list(family.members)].any():
@@ -173,7 +170,7 @@ def _lay_out(members: tuple[int, ...], log_table: FloatArray) -> Family:
 
 
 def _gather(
-    families: Sequence[Family], columns: IntArray, n_classes: int, barren: BoolArray
+    families: Sequence[Family], columns: IndexArray, n_classes: int, barren: BoolArray
 ) -> FloatArray:
     """Sum of the families' lookups, float64 (n_classes, n_rows); barren entries add nothing."""
     n_rows = columns.shape[1]
@@ -191,7 +188,7 @@ def _gather(
     return total
 
 
-def _joint_codes(family: Family, columns: IntArray) -> IntArray:
+def _joint_codes(family: Family, columns: IndexArray) -> IndexArray:
     if len(family.columns) == 1:
         return np.asarray(columns[family.columns[0]])
     joint = np.zeros(columns.shape[1], dtype=np.intp)
@@ -200,7 +197,7 @@ def _joint_codes(family: Family, columns: IntArray) -> IntArray:
     return joint
 
 
-def _restrict(family: Family, columns: IntArray, free: BoolArray) -> Factor:
+def _restrict(family: Family, columns: IndexArray, free: BoolArray) -> Factor:
     """The family's table at each row's observed codes, as a factor of the class and free features.
 
     A parent that is barren has code -1 and selects the last state; then the child is barren too,
@@ -226,7 +223,7 @@ def _barren_entries(structure: Structure, missing: BoolArray) -> BoolArray:
     return barren
 
 
-def _batches(hidden: BoolArray, is_poolable: Callable[[BoolArray], bool]) -> Iterator[IntArray]:
+def _batches(hidden: BoolArray, is_poolable: Callable[[BoolArray], bool]) -> Iterator[IndexArray]:
     """Row indices that are summed out together: equal patterns, the rare ones pooled."""
     packed = np.ascontiguousarray(np.packbits(hidden, axis=0).T)
     keys = packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
@@ -241,7 +238,7 @@ def _batches(hidden: BoolArray, is_poolable: Callable[[BoolArray], bool]) -> Ite
             yield rows
 
 
-def _bad_code(columns: IntArray, arities: Sequence[int]) -> InputError:
+def _bad_code(columns: IndexArray, arities: Sequence[int]) -> InputError:
     for variable, arity in enumerate(arities):
         low, high = columns[variable].min(), columns[variable].max()
         if low < -1 or high >= arity:

@@ -29,17 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import ProblemTooLargeError
-
-FloatArray = NDArray[np.float64]
+from marginbn.problem.array_types import FloatArray
 
 MAX_CELLS = 2**27
 """Largest table that is ever built, per case: 1 GiB of floats."""
 
 MAX_AXES = 31
 """Most variables in one table; numpy 1 allows 32 axes and one belongs to the cases."""
-
-_TIE = 1e-12
-"""Log probabilities closer than this, relative to their size, differ by rounding only."""
 
 _DRAWS = 2**16
 """Samples drawn at once, so that the rows gathered for them stay small in memory."""
@@ -204,8 +200,8 @@ def check_cells(cells: int) -> None:
     if cells > MAX_CELLS:
         raise ProblemTooLargeError(
             f"the exact answer needs tables of {describe_cells(cells)} cells, more than the "
-            f"limit of {MAX_CELLS} (1 GiB); give evidence on more variables, ask for fewer at "
-            f"once, or use a structure with fewer parents"
+            f"limit of {MAX_CELLS} (1 GiB); give more evidence, ask for fewer variables, or use a "
+            "structure with fewer parents"
         )
 
 
@@ -293,23 +289,14 @@ def divide(numerator: Factor, denominator: Factor) -> Factor:
     return Factor(numerator.scope, values)
 
 
-def trace_back(trail: Sequence[Step], observed: Mapping[int, int]) -> tuple[dict[int, int], bool]:
-    """Best state of every variable, the last eliminated first, and whether no step was a tie."""
+def trace_back(trail: Sequence[Step], observed: Mapping[int, int]) -> dict[int, int]:
+    """Best state of every variable, the last eliminated first; the first state of equals."""
     codes = dict(observed)
-    unique = True
     for step in reversed(trail):
         scope = step.product.scope
         row = tuple(slice(None) if v == step.variable else codes[v] for v in scope)
-        best = near_best(step.product.values[..., 0][row])
-        codes[step.variable] = int(best[0])
-        unique = unique and len(best) == 1
-    return codes, unique
-
-
-def near_best(log_values: FloatArray) -> NDArray[np.int64]:
-    """Indices of all states that attain the maximum up to rounding."""
-    peak = float(log_values.max())
-    return np.flatnonzero(log_values >= peak - _TIE * (1.0 + abs(peak)))
+        codes[step.variable] = int(step.product.values[..., 0][row].argmax())
+    return codes
 
 
 def draw_back(trail: Sequence[Step], codes: NDArray[np.int32], rng: np.random.Generator) -> None:

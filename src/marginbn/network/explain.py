@@ -23,7 +23,7 @@ the one from above; on a complete row both definitions agree. Only an observed v
 a missing parent needs elimination: what its parent would have said is said by the other known
 variables. These terms depend on the order (``structure.order``, ties by index); all others do not.
 
-First the values (one contribution, one row, many rows, means), then the algorithm, then the
+First the values (one contribution, one row, many rows), then the algorithm, then the
 questions that users ask.
 """
 
@@ -40,13 +40,12 @@ from scipy.special import logsumexp
 
 from marginbn.data.columns import Column
 from marginbn.exceptions import InputError
-from marginbn.network.class_joint import CLASS, IntArray
-from marginbn.network.elimination import FloatArray
-from marginbn.network.frames import chosen_library, make_frame
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import bar_table
 from marginbn.network.wording import align, assignment, counted, shorten, visible
+from marginbn.problem.array_types import FloatArray, IndexArray
 from marginbn.problem.encoded import with_class_column
+from marginbn.problem.structure import CLASS
 
 _MISSING = -1
 
@@ -90,14 +89,10 @@ class Contribution:
         return assignment(self.variable, self.state)
 
     @property
-    def given(self) -> str:
-        """As in ``sprinkler = off, rain = no``; empty without parents."""
-        return ", ".join(assignment(*parent) for parent in self.parents)
-
-    @property
     def condition(self) -> str:
         """As in ``grass = wet given sprinkler = off``."""
-        return f"{self.assignment} given {self.given}" if self.parents else self.assignment
+        given = ", ".join(assignment(*parent) for parent in self.parents)
+        return f"{self.assignment} given {given}" if given else self.assignment
 
 
 @dataclass(frozen=True)
@@ -210,8 +205,6 @@ class Explanations(Sequence[Explanation]):
         float64 (n, n_classes): log P(c | known features).
     names_parents
         Whether a contribution is one given the parents of its variable, which it then names.
-    frames
-        Library of data frames that the rows came in, for :meth:`to_frame`.
 
     Examples
     --------
@@ -225,31 +218,27 @@ class Explanations(Sequence[Explanation]):
     [1.281, 1.281, 0.182, 0.182]
     >>> clf.explain(X, y).log_margins.round(3).tolist()  # the last row is misclassified
     [1.281, 1.281, 0.182, -0.182]
-    >>> print(mean_contributions(clf, X, y))
-    contributions for the true class, 4 rows
-                mean  mean size
-      class  +0.3466     0.6931
-      x0     +0.2939     0.5493
+    >>> abs(explanations.values).mean(axis=0).round(3).tolist()  # how much each variable matters
+    [0.693, 0.549]
     """
 
     network: BayesianNetwork
     classes: NDArray[Any]
     codes: NDArray[np.int32]
-    rows: IntArray
-    labels: IntArray
-    rivals: IntArray
+    rows: IndexArray
+    labels: IndexArray
+    rivals: IndexArray
     log_joint: FloatArray
     values: FloatArray
     log_posterior: FloatArray
     names_parents: bool = True
-    frames: str | None = None
 
     @property
     def log_margins(self) -> FloatArray:
         """Log margin of every row, (n,)."""
         return margins_between(self.log_joint, self.labels, self.rivals)
 
-    def take(self, places: IntArray) -> Explanations:
+    def take(self, places: IndexArray) -> Explanations:
         """Only some of the explanations, in the given order.
 
         Examples
@@ -260,31 +249,17 @@ class Explanations(Sequence[Explanation]):
         by_row = ("codes", "rows", "labels", "rivals", "log_joint", "values", "log_posterior")
         return replace(self, **{name: getattr(self, name)[places] for name in by_row})
 
-    def to_frame(self, *, long: bool = False, as_frame: str | bool | None = True) -> Any:
-        """All explanations as a data frame of the library that the rows came in.
+    def columns(self) -> dict[str, list[Any]]:
+        """All explanations as columns by name, for a data frame of any library.
 
-        Parameters
-        ----------
-        long
-            False for one row each: ``row``, ``label``, ``rival``, ``predicted``, ``probability``,
-            ``log_margin`` and the contribution of every variable under its name. True for one row
-            per contribution: ``row``, ``variable``, ``state``, ``given``, ``contribution``.
-        as_frame
-            Name of a library, or False for a dict of columns. True stands for the library of the
-            rows, or pandas where arrays or lists were explained.
+        There is a row for each explanation: ``row``, ``label``, ``rival``, ``predicted``,
+        ``probability``, ``log_margin`` and the contribution of every variable under its name.
 
         Examples
         --------
-        >>> explanations.to_frame(as_frame=False)["x0"][0].__round__(3)
+        >>> explanations.columns()["x0"][0].__round__(3)
         0.588
-        >>> explanations.to_frame(long=True, as_frame=False)["variable"][:2]
-        ['class', 'x0']
         """
-        columns = self._long_columns() if long else self._wide_columns()
-        library = chosen_library(as_frame, self.frames)
-        return columns if library is None else make_frame(columns, library)
-
-    def _wide_columns(self) -> dict[str, list[Any]]:
         columns: dict[str, list[Any]] = {
             "row": self.rows.tolist(),
             "label": self.classes[self.labels].tolist(),
@@ -295,16 +270,6 @@ class Explanations(Sequence[Explanation]):
         }
         names = [f"contribution of {n}" if n in columns else n for n in self.network.names]
         return columns | dict(zip(names, self.values.T.tolist(), strict=True))
-
-    def _long_columns(self) -> dict[str, list[Any]]:
-        pairs = [(one.row, part) for one in self for part in one.contributions]
-        return {
-            "row": [row for row, _ in pairs],
-            "variable": [part.variable for _, part in pairs],
-            "state": [part.state for _, part in pairs],
-            "given": [part.given for _, part in pairs],
-            "contribution": [part.value for _, part in pairs],
-        }
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -359,63 +324,6 @@ class Explanations(Sequence[Explanation]):
         return shown + more
 
 
-@dataclass(frozen=True)
-class MeanContributions:
-    """Importance of the variables over a data set, most important first.
-
-    Parameters
-    ----------
-    variables
-        Names, ordered by ``mean_absolute``, ties by index.
-    mean
-        Mean contribution of each: how much it speaks for the class argued for, in nats.
-    mean_absolute
-        Mean size of its contribution: how much it moves decisions either way.
-    n_samples
-        Rows averaged over.
-    argued_for
-        ``"true class"`` or ``"predicted class"``.
-
-    Examples
-    --------
-    >>> from marginbn.network.explain import MeanContributions
-    >>> mean = MeanContributions(("hue", "class"), (0.8, -0.1), (1.2, 0.4), 60, "true class")
-    >>> print(mean)
-    contributions for the true class, 60 rows
-                mean  mean size
-      hue    +0.8000     1.2000
-      class  -0.1000     0.4000
-    """
-
-    variables: tuple[str, ...]
-    mean: tuple[float, ...]
-    mean_absolute: tuple[float, ...]
-    n_samples: int
-    argued_for: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON values."""
-        return {**asdict(self), **{k: list(getattr(self, k)) for k in _MEAN_LISTS}}
-
-    def _repr_html_(self) -> str:
-        """The table with bars that notebooks show."""
-        rows = zip(self.variables, self.mean, strict=True)
-        title = f"mean contributions for the {self.argued_for}, {counted(self.n_samples, 'row')}"
-        return bar_table(title, list(rows))
-
-    def __str__(self) -> str:
-        header = ["", "mean", "mean size"]
-        rows = [
-            [name, f"{mean:+.4f}", f"{size:.4f}"]
-            for name, mean, size in zip(*(getattr(self, k) for k in _MEAN_LISTS), strict=True)
-        ]
-        title = f"contributions for the {self.argued_for}, {counted(self.n_samples, 'row')}"
-        return "\n".join([title, *align([header, *rows])])
-
-
-_MEAN_LISTS = ("variables", "mean", "mean_absolute")
-
-
 def split_largest(
     contributions: Sequence[Contribution], most: int
 ) -> tuple[Sequence[Contribution], Sequence[Contribution]]:
@@ -447,8 +355,22 @@ def _odds(log_margin: float) -> str:
     return f"{ratio} : 1" if log_margin >= 0 else f"1 : {ratio}"
 
 
-Contribute = Callable[[IntArray, IntArray], FloatArray]
+Contribute = Callable[[IndexArray, IndexArray], FloatArray]
 """Contributions (n, n_variables) of codes of labels and rivals, both (n,)."""
+
+
+def influence(joint: FloatArray) -> float:
+    """How far knowing a variable alone moves the probabilities of the classes on average, up to 1.
+
+    1/2 sum |P(c, s) - P(c) P(s)| of its joint distribution with the class (classes, states).
+
+    Examples
+    --------
+    >>> round(influence(np.array([[0.4, 0.1], [0.1, 0.4]])), 2)
+    0.3
+    """
+    apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    return float(np.abs(joint - apart).sum() / 2)
 
 
 def explain_codes(
@@ -483,7 +405,7 @@ def explain_codes(
     return Explanations(network, classes, codes, *about, names_parents=has_parents)
 
 
-def label_codes(classes: NDArray[Any], y: Any, n_rows: int) -> IntArray:
+def label_codes(classes: NDArray[Any], y: Any, n_rows: int) -> IndexArray:
     """Index of each label among the classes; labels are matched by value, then by their text."""
     labels = np.asarray(y.values if isinstance(y, Column) else y)
     if labels.shape != (n_rows,):
@@ -502,8 +424,8 @@ def label_codes(classes: NDArray[Any], y: Any, n_rows: int) -> IntArray:
 def split_log_margins(
     network: BayesianNetwork,
     codes: NDArray[np.integer],
-    labels: IntArray,
-    rivals: IntArray,
+    labels: IndexArray,
+    rivals: IndexArray,
 ) -> FloatArray:
     """Contribution of every variable to the log margin of each row, float64 (n, n_variables).
 
@@ -532,18 +454,18 @@ def split_log_margins(
     return values
 
 
-def margins_between(log_joint: FloatArray, labels: IntArray, rivals: IntArray) -> FloatArray:
+def margins_between(log_joint: FloatArray, labels: IndexArray, rivals: IndexArray) -> FloatArray:
     """Log margins from the log joint of every class, float64 (n, n_classes)."""
     rows = np.arange(len(log_joint))
     difference: FloatArray = log_joint[rows, labels] - log_joint[rows, rivals]
     return difference
 
 
-def nearest_rivals(log_joint: FloatArray, labels: IntArray) -> IntArray:
+def nearest_rivals(log_joint: FloatArray, labels: IndexArray) -> IndexArray:
     """The most probable class other than ``labels``, ties by index; needs two classes."""
     others = log_joint.copy()
     others[np.arange(len(others)), labels] = -np.inf
-    rivals: IntArray = others.argmax(axis=1)
+    rivals: IndexArray = others.argmax(axis=1)
     return rivals
 
 
@@ -551,15 +473,15 @@ def _difference(
     network: BayesianNetwork,
     i: int,
     codes: NDArray[np.integer],
-    labels: IntArray,
-    rivals: IntArray,
+    labels: IndexArray,
+    rivals: IndexArray,
 ) -> FloatArray:
     """log P(x_i | pa_i, c) - log P(x_i | pa_i, c') where the whole family is known."""
     parents = network.structure.parents[i]
     if CLASS not in (*parents, i):
         return np.zeros(len(codes))
 
-    def look_up(classes: IntArray) -> FloatArray:
+    def look_up(classes: IndexArray) -> FloatArray:
         states = (classes if v == CLASS else codes[:, v] for v in (*parents, i))
         return np.asarray(network.log_tables[i][tuple(states)])
 
@@ -570,8 +492,8 @@ def _eliminate(
     network: BayesianNetwork,
     position: int,
     codes: NDArray[np.integer],
-    labels: IntArray,
-    rivals: IntArray,
+    labels: IndexArray,
+    rivals: IndexArray,
 ) -> FloatArray:
     """Term of the variable at a position of the order, by hiding all that comes later.
 
@@ -587,37 +509,15 @@ def _eliminate(
     return margins_between(network.log_joint_per_class(seen), labels, rivals) - before
 
 
-def mean_contributions(classifier: Any, X: Any, y: Any = None) -> MeanContributions:
-    """Importance of each variable over a data set.
-
-    With labels ``y`` the contributions argue for the true class, so a variable that misleads more
-    than it helps has a negative mean; without they argue for the predicted class. There is an
-    example in :class:`Explanations`.
-    """
-    explanations = classifier.explain(X, y)
-    mean, size = explanations.values.mean(axis=0), np.abs(explanations.values).mean(axis=0)
-    order = np.argsort(-size, kind="stable")
-    return MeanContributions(
-        variables=tuple(explanations.network.names[i] for i in order),
-        mean=tuple(mean[order].tolist()),
-        mean_absolute=tuple(size[order].tolist()),
-        n_samples=len(explanations),
-        argued_for="predicted class" if y is None else "true class",
-    )
-
-
 def as_rows(X: Any) -> Any:
     """A single row (list, array, data-frame row) as a table of one row; tables as they are."""
     if getattr(X, "ndim", None) == 1 and hasattr(X, "to_frame"):  # a pandas row keeps its names
         return X.to_frame().T
     if isinstance(X, np.ndarray) and X.ndim == 1:
         return X.reshape(1, -1)
-    if isinstance(X, list | tuple) and X and all(_is_cell(cell) for cell in X):
+    cell = str | bool | int | float | np.generic | None
+    if isinstance(X, list | tuple) and X and all(isinstance(value, cell) for value in X):
         row = np.empty((1, len(X)), dtype=object)  # numbers and text side by side
         row[0] = X
         return row
     return X
-
-
-def _is_cell(value: Any) -> bool:
-    return value is None or isinstance(value, str | bool | int | float | np.generic)

@@ -17,7 +17,6 @@ from marginbn.exceptions import InputError
 from marginbn.network import elimination
 from marginbn.network.elimination import (
     Factor,
-    FloatArray,
     Plan,
     Reduction,
     Step,
@@ -25,6 +24,7 @@ from marginbn.network.elimination import (
     max_out,
     sum_out,
 )
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.structure import Structure
 
 Codes = Mapping[int, int]
@@ -44,7 +44,7 @@ class Inference:
 
         Without variables this is the log probability of the evidence.
         """
-        factors = self._factors(observed, _ancestors(self.structure, (*variables, *observed)))
+        factors = self._factors(observed, self.structure.ancestors((*variables, *observed)))
         plan = self._plan(factors, variables)
         check_cells(plan.largest)
         return elimination.eliminate(factors, plan.order).values[..., 0]
@@ -57,10 +57,8 @@ class Inference:
         }
 
     def most_probable(self, observed: Codes) -> dict[int, int]:
-        """The most probable state of all variables, of several the lexicographically first."""
-        trail = self._full_trail(observed, max_out)
-        codes, unique = elimination.trace_back(trail, observed)
-        return codes if unique else self._first_explanation(observed)
+        """The most probable state of all variables."""
+        return elimination.trace_back(self._full_trail(observed, max_out), observed)
 
     def draw(self, n: int, observed: Codes, rng: np.random.Generator) -> NDArray[np.int32]:
         """Independent draws of all variables given the evidence, int32 (n, n_variables)."""
@@ -95,19 +93,6 @@ class Inference:
         refuse_impossible(float(rest.values[0]))
         return trail
 
-    def _first_explanation(self, observed: Codes) -> dict[int, int]:
-        """Lexicographically first explanation: one variable after the other at its best state."""
-        codes = dict(observed)
-        for variable in range(len(self.arities)):
-            if variable in codes:
-                continue
-            factors = self._factors(codes, range(len(self.arities)))
-            plan = self._plan(factors, (variable,))
-            check_cells(plan.largest)
-            best = elimination.eliminate(factors, plan.order, max_out)
-            codes[variable] = int(elimination.near_best(best.values[..., 0])[0])
-        return codes
-
 
 def refuse_impossible(log_probability: float) -> None:
     """Nothing can be said given what cannot happen."""
@@ -116,15 +101,3 @@ def refuse_impossible(log_probability: float) -> None:
             "evidence has probability zero under this network, so nothing can be conditioned on "
             "it; check the labels, or estimate the parameters with smoothing > 0"
         )
-
-
-def _ancestors(structure: Structure, variables: Iterable[int]) -> set[int]:
-    """The variables and everything upstream of them."""
-    found: set[int] = set()
-    waiting = list(variables)
-    while waiting:
-        v = waiting.pop()
-        if v not in found:
-            found.add(v)
-            waiting.extend(structure.parents[v])
-    return found

@@ -29,7 +29,7 @@ from itertools import pairwise
 
 from marginbn.exceptions import InputError
 from marginbn.network.wording import shorten, text_width
-from marginbn.problem.structure import Structure
+from marginbn.problem.structure import CLASS, Structure
 
 Point = tuple[float, float]
 Size = tuple[float, float]
@@ -41,8 +41,7 @@ Rows = list[list[int]]
 Links = tuple[tuple[int, ...], ...]
 """For each node the nodes it is linked with."""
 
-CLASS = 0
-LABEL_COLUMNS = 22
+_LABEL_COLUMNS = 22
 """Longer names are shortened to this many columns."""
 
 FONT_SIZE = 12.0
@@ -67,7 +66,7 @@ _SWEEPS = 12
 
 
 @dataclass(frozen=True)
-class Box:
+class LabelBox:
     """A variable with its shortened label; (x, y) is the centre."""
 
     variable: int
@@ -107,7 +106,7 @@ class Layout:
         Of the whole picture, which begins at (0, 0).
     """
 
-    boxes: tuple[Box, ...]
+    boxes: tuple[LabelBox, ...]
     routes: tuple[Route, ...]
     isolated: tuple[int, ...]
     separator: float | None
@@ -116,7 +115,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Graph:
+class LayeredGraph:
     """Nodes in rows, linked between neighbouring rows only.
 
     Parameters
@@ -156,7 +155,6 @@ class Graph:
 def lay_out(
     structure: Structure,
     names: Sequence[str],
-    label_columns: int = LABEL_COLUMNS,
     sizes: Sequence[tuple[float, float]] | None = None,
     has_class: bool = True,
 ) -> Layout:
@@ -167,7 +165,7 @@ def lay_out(
     structure
         Variable 0 is the class, if there is one.
     names
-        One per variable; they are shortened to ``label_columns``.
+        One per variable; long ones are shortened.
     sizes
         Width and height of each box; by default as wide as its label and one line high.
     """
@@ -175,7 +173,7 @@ def lay_out(
         raise InputError(
             f"names must have one entry per variable, {structure.n_variables}, got {len(names)}"
         )
-    labels = [shorten(name, label_columns) for name in names]
+    labels = [shorten(name, _LABEL_COLUMNS) for name in names]
     boxes = _label_sizes(labels) if sizes is None else list(sizes)
     isolated = isolated_features(structure, has_class)
     faint = set(_faint_arcs(structure)) if has_class else set()
@@ -260,7 +258,7 @@ def _with_waypoints(
     sizes: Sequence[Size],
     isolated: Sequence[int],
     faint: set[tuple[int, int]],
-) -> Graph:
+) -> LayeredGraph:
     """Rows of nodes, where long arcs have been replaced by chains of waypoints."""
     row_of = _rows(structure, sizes, isolated)
     rows: list[list[int]] = [[] for _ in range(max(row_of) + 1)]
@@ -279,10 +277,10 @@ def _with_waypoints(
             node_widths.append(_WAYPOINT)
         chains[parent, child] = (*chain, child)
         links += pairwise(chains[parent, child])
-    return Graph(tuple(map(tuple, rows)), tuple(node_widths), tuple(links), chains)
+    return LayeredGraph(tuple(map(tuple, rows)), tuple(node_widths), tuple(links), chains)
 
 
-def sort_rows(graph: Graph) -> Rows:
+def sort_rows(graph: LayeredGraph) -> Rows:
     """The rows in an order with few crossings; the best one that the sweeps meet."""
     rows = [list(row) for row in graph.rows]
     best, fewest = [list(row) for row in rows], count_crossings(graph, rows)
@@ -298,7 +296,7 @@ def sort_rows(graph: Graph) -> Rows:
     return best
 
 
-def count_crossings(graph: Graph, rows: Sequence[Sequence[int]]) -> int:
+def count_crossings(graph: LayeredGraph, rows: Sequence[Sequence[int]]) -> int:
     """How many pairs of links cross, all rows together."""
     place = {node: p for row in rows for p, node in enumerate(row)}
     total = 0
@@ -309,7 +307,7 @@ def count_crossings(graph: Graph, rows: Sequence[Sequence[int]]) -> int:
     return total
 
 
-def place_rows(graph: Graph, rows: Sequence[Sequence[int]], gap: float) -> list[float]:
+def place_rows(graph: LayeredGraph, rows: Sequence[Sequence[int]], gap: float) -> list[float]:
     """x of every node, near its neighbours, without overlap and in the given order."""
     x = [0.0] * len(graph.widths)
     nothing: Links = ((),) * len(x)
@@ -350,7 +348,7 @@ def spread(wishes: Sequence[float], distances: Sequence[float]) -> list[float]:
 def _sweep(
     x: list[float],
     rows: Sequence[Sequence[int]],
-    graph: Graph,
+    graph: LayeredGraph,
     gap: float,
     neighbours: Links,
 ) -> None:
@@ -380,7 +378,7 @@ def _assemble(
     structure: Structure,
     labels: Sequence[str],
     sizes: Sequence[Size],
-    graph: Graph,
+    graph: LayeredGraph,
     x: Sequence[float],
     isolated: tuple[int, ...],
     faint: set[tuple[int, int]],
@@ -399,7 +397,9 @@ def _assemble(
     bottom = spans[-1][1]
     apart, width, height = _block(isolated, sizes, width, bottom)
     places = {**centre, **apart}
-    boxes = tuple(Box(v, labels[v], *places[v], *sizes[v]) for v in range(structure.n_variables))
+    boxes = tuple(
+        LabelBox(v, labels[v], *places[v], *sizes[v]) for v in range(structure.n_variables)
+    )
     routes = tuple(
         _route(
             boxes,
@@ -413,7 +413,7 @@ def _assemble(
     return Layout(boxes, routes, isolated, separator, width + 2 * _MARGIN, height + _MARGIN)
 
 
-def _row_spans(graph: Graph, sizes: Sequence[Size]) -> list[Span]:
+def _row_spans(graph: LayeredGraph, sizes: Sequence[Size]) -> list[Span]:
     """Where each row begins and ends; it is as high as its highest box."""
     spans, top = [], _MARGIN
     for row in graph.rows:
@@ -444,7 +444,10 @@ def _block(
 
 
 def _route(
-    boxes: Sequence[Box], arc: tuple[int, int], chain: Sequence[tuple[float, Span]], faint: bool
+    boxes: Sequence[LabelBox],
+    arc: tuple[int, int],
+    chain: Sequence[tuple[float, Span]],
+    faint: bool,
 ) -> Route:
     """From the parent to the lower side of its row, past the rows between, to the child."""
     parent, child = boxes[arc[0]], boxes[arc[1]]

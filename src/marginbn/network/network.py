@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,11 +29,11 @@ from marginbn.network.checks import (
     check_table,
 )
 from marginbn.network.class_joint import ClassJoint
-from marginbn.network.elimination import FloatArray, check_cells
-from marginbn.network.frames import chosen_library, make_frame, make_series
+from marginbn.network.elimination import check_cells
 from marginbn.network.inference import Inference, refuse_impossible
 from marginbn.network.observed import quoted, state_of
 from marginbn.network.svg import draw_figure
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.margins import estimate_log_tables
 from marginbn.problem.structure import EquivalenceClass, Structure
@@ -76,7 +76,6 @@ class BayesianNetwork:
     structure: Structure
     variables: tuple[Variable, ...]
     log_tables: tuple[FloatArray, ...]
-    frames: str | None = None
 
     def __post_init__(self) -> None:
         variables = tuple(self.variables)
@@ -142,20 +141,6 @@ class BayesianNetwork:
     def n_parameters(self) -> int:
         """Number of free parameters: each row of a table has one less than it has entries."""
         return sum(t.size // t.shape[-1] * (t.shape[-1] - 1) for t in self.log_tables)
-
-    def with_frames(self, library: str | None) -> BayesianNetwork:
-        """The same network, labelled answers as data frames of a library or (None) as dicts.
-
-        Examples
-        --------
-        >>> type(network.with_frames("pandas").table("rain")).__name__
-        'DataFrame'
-        """
-        if library == self.frames:
-            return self
-        same = object.__new__(BayesianNetwork)
-        same.__dict__.update(self.__dict__, frames=library)  # tables and caches are shared
-        return same
 
     def log_joint(self, codes: ArrayLike) -> FloatArray:
         """Log probability of complete rows: codes (n, n_variables) -> float64 (n,).
@@ -276,13 +261,19 @@ class BayesianNetwork:
         result[tuple(observed.get(v, slice(None)) for v in sorted(asked))] = _normalised(joint)
         return np.ascontiguousarray(np.transpose(result, np.argsort(np.argsort(asked))))
 
+    @overload
+    def posterior(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
+        self, query: str | int, evidence: Evidence | None = None
+    ) -> dict[str, float]: ...
+
+    @overload
     def posterior(
-        self,
-        query: str | int | Sequence[str | int],
-        evidence: Evidence | None = None,
-        *,
-        as_frame: str | bool | None = None,
-    ) -> Any:
+        self, query: Sequence[str | int], evidence: Evidence | None = None
+    ) -> dict[tuple[str, ...], float]: ...
+
+    def posterior(
+        self, query: str | int | Sequence[str | int], evidence: Evidence | None = None
+    ) -> dict[str, float] | dict[tuple[str, ...], float]:
         """Probability of the states of a variable, or of several, given the evidence.
 
         The tables of this network answer. A classifier with trained tables has an answer of its own
@@ -295,57 +286,30 @@ class BayesianNetwork:
         evidence
             Value by variable name, for any subset of the variables: a state's label or a value as
             the table has it, so that ``{"age": 53}`` finds its bin.
-        as_frame
-            None for a data frame or series of the library that the classifier was trained with
-            and a dict otherwise, False for a dict, True or the name of a library for a frame.
 
         Returns
         -------
-        dict, Series or DataFrame
-            Probability by state; of several variables by the tuple of their states, or a frame
-            with a column per variable and the column "probability".
+        dict
+            Probability by state; of several variables by the tuple of their states.
 
         Examples
         --------
         >>> {state: round(p, 3) for state, p in network.posterior("rain").items()}
         {'no': 0.8, 'yes': 0.2}
-        >>> network.posterior(["rain", "grass"], as_frame="pandas").round(2)
-          rain grass  probability
-        0   no   dry         0.72
-        1   no   wet         0.08
-        2  yes   dry         0.05
-        3  yes   wet         0.15
+        >>> round(network.posterior(["rain", "grass"])["no", "dry"], 2)
+        0.72
         """
         asked = [self.variables[i] for i in self._query_indices(query)]
         values = self.posterior_array(query, evidence).ravel().tolist()
-        library = chosen_library(as_frame, self.frames)
-        if len(asked) == 1 and isinstance(query, str | int | np.integer):
-            if library is not None:
-                return make_series(asked[0].name, asked[0].states, values, library)
+        if isinstance(query, str | int | np.integer):
             return dict(zip(asked[0].states, values, strict=True))
-        states = list(product(*(variable.states for variable in asked)))
-        if library is None:
-            return dict(zip(states, values, strict=True))
-        columns = {v.name: list(c) for v, c in zip(asked, zip(*states, strict=True), strict=True)}
-        return make_frame({**columns, _column("probability", columns): values}, library)
+        return dict(zip(product(*(v.states for v in asked)), values, strict=True))
 
-    def table(self, variable: str | int, *, as_frame: str | bool | None = None) -> Any:
-        """The conditional probability table of a variable, with labels.
+    def table(self, variable: str | int) -> dict[Any, Any]:
+        """The conditional probability table of a variable, given by name or index, with labels.
 
-        Parameters
-        ----------
-        variable
-            Name or index.
-        as_frame
-            As in :meth:`posterior`.
-
-        Returns
-        -------
-        dict or DataFrame
-            Without parents a dict from state to probability. With parents a dict from the tuple
-            of their states to such a dict. Or a frame with a row per joint state of the parents,
-            a column per parent and one per state (named "state = ..." where a parent has the
-            name).
+        Without parents a dict from state to probability; with parents a dict from the tuple of
+        their states to such a dict.
 
         Examples
         --------
@@ -353,20 +317,11 @@ class BayesianNetwork:
         ...     print(given, {state: round(p, 2) for state, p in row.items()})
         ('no',) {'dry': 0.9, 'wet': 0.1}
         ('yes',) {'dry': 0.25, 'wet': 0.75}
-        >>> network.table("grass", as_frame="pandas").round(2)
-          rain   dry   wet
-        0   no  0.90  0.10
-        1  yes  0.25  0.75
         """
         i = self.variable_index(variable)
         parents, states = self.structure.parents[i], self.variables[i].states
         rows = np.exp(self.log_tables[i]).reshape(-1, len(states))
         given = list(product(*(self.variables[p].states for p in parents)))
-        library = chosen_library(as_frame, self.frames)
-        if library is not None:
-            columns = {self.names[p]: [row[k] for row in given] for k, p in enumerate(parents)}
-            named = {_column(s, columns): rows[:, k].tolist() for k, s in enumerate(states)}
-            return make_frame({**columns, **named}, library)
         tables = {
             key: dict(zip(states, row.tolist(), strict=True))
             for key, row in zip(given, rows, strict=True)
@@ -378,13 +333,8 @@ class BayesianNetwork:
         n: int,
         random_state: int | np.random.Generator | None = None,
         evidence: Evidence | None = None,
-        *,
-        as_frame: str | bool | None = None,
-    ) -> Any:
-        """Draw ``n`` independent rows, those of :meth:`sample_codes`, with labels.
-
-        A frame, or a dict of lists, with a column per variable; ``as_frame`` is as in
-        :meth:`posterior`.
+    ) -> dict[str, list[str]]:
+        """Draw ``n`` independent rows, those of :meth:`sample_codes`, with labels by column.
 
         Examples
         --------
@@ -392,12 +342,10 @@ class BayesianNetwork:
         ['wet', 'wet', 'wet']
         """
         codes = self.sample_codes(n, random_state, evidence)
-        columns = {
+        return {
             v.name: np.array(v.states, dtype=object)[codes[:, i]].tolist()
             for i, v in enumerate(self.variables)
         }
-        library = chosen_library(as_frame, self.frames)
-        return columns if library is None else make_frame(columns, library)
 
     def marginals(self, evidence: Evidence | None = None) -> dict[str, FloatArray]:
         """Posterior of every variable on its own, by name, from one pass forth and one back.
@@ -434,8 +382,8 @@ class BayesianNetwork:
         Returns
         -------
         assignment
-            State label by variable name, for all variables, the observed ones included. Of several
-            equally probable ones the first in lexicographic order of state indices.
+            State label by variable name, for all variables, the observed ones included; one of
+            them if several are equally probable.
         log_probability
             Log joint probability of that assignment.
 
@@ -612,8 +560,7 @@ class BayesianNetwork:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Through the constructor: a copy is checked and read-only again, and carries no caches.
-        fields = self.structure, self.variables, self.log_tables, self.frames
-        return BayesianNetwork, fields
+        return BayesianNetwork, (self.structure, self.variables, self.log_tables)
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -643,11 +590,6 @@ class BayesianNetwork:
                 f"query must name at least one variable, none of them twice, got {query}"
             )
         return asked
-
-
-def _column(name: str, taken: Mapping[str, object]) -> str:
-    """A column's name that no variable has."""
-    return f"state = {name}" if name in taken else name
 
 
 def _normalised(log_values: FloatArray) -> FloatArray:

@@ -78,8 +78,8 @@ def _missing_state(variable: Variable) -> int:
     if last.startswith(MISSING_LABEL) and not last.removeprefix(MISSING_LABEL).strip("_"):
         return variable.arity - 1
     raise InputError(
-        f"the evidence has no value for variable {variable.name!r}, and no state stands for "
-        "missing values: leave the variable out of the evidence"
+        f"the evidence has no value for variable {variable.name!r}, and no state means "
+        "missing: leave the variable out of the evidence"
     )
 
 

@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from marginbn.network.layout import CLASS, Box, Layout, Point, Route, lay_out
+from marginbn.network.layout import LabelBox, Layout, Point, Route, lay_out
 from marginbn.network.wording import one_line, shorten
 from marginbn.problem.encoded import Variable
-from marginbn.problem.structure import Structure
+from marginbn.problem.structure import CLASS, Structure
 
 FONT = "font-family:system-ui,sans-serif;font-size:12px"
 _ARC = "#767c85"
-ISOLATED = "no arcs: without influence"
+_ISOLATED = "no arcs: without influence"
 _INK = "#1a1a1a"
 _TOOLTIP = 400
 """Columns of a tooltip; states of a variable can be many."""
 
 
-def box_colours(variable: int, layout: Layout, has_class: bool = True) -> tuple[str, str]:
+def _box_colours(variable: int, layout: Layout, has_class: bool) -> tuple[str, str]:
     """Fill and border of a variable's box."""
     if variable == CLASS and has_class:
         return "#f4b942", "#8a5a00"
@@ -54,7 +54,7 @@ def draw_structure(
             _draw_route(route, (route.parent, route.child) in compelled)
             for route in sorted(layout.routes, key=lambda r: not r.faint)
         ),
-        *_draw_separator(layout, ISOLATED if has_class else "no arcs"),
+        *_draw_separator(layout, _ISOLATED if has_class else "no arcs"),
         *(_draw_box(b, texts[b.variable], layout, has_class) for b in layout.boxes),
         "</svg>",
     ]
@@ -93,8 +93,8 @@ def _draw_route(route: Route, has_head: bool) -> str:
     return f'<path {arc} d="{path}" fill="none" stroke="{_ARC}" stroke-width="1.3"/>{head}'
 
 
-def _draw_box(box: Box, tooltip: str, layout: Layout, has_class: bool) -> str:
-    fill, border = box_colours(box.variable, layout, has_class)
+def _draw_box(box: LabelBox, tooltip: str, layout: Layout, has_class: bool) -> str:
+    fill, border = _box_colours(box.variable, layout, has_class)
     weight = ' font-weight="bold"' if box.variable == CLASS and has_class else ""
     return (
         f'<g data-variable="{box.variable}"><title>{escaped(shorten(tooltip, _TOOLTIP))}</title>'

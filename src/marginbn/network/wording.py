@@ -27,9 +27,9 @@ _LISTED_STATES = 4
 """States of a group that are listed one by one."""
 
 
-def number(value: float) -> str:
-    """A score with four decimals, as the literature prints it."""
-    return f"{value:.4f}" if math.isfinite(value) else "unknown"
+def number(value: float, digits: int = 4) -> str:
+    """A score, with four decimals as the literature prints it."""
+    return f"{value:.{digits}f}" if math.isfinite(value) else "unknown"
 
 
 def percent(fraction: float) -> str:
@@ -47,10 +47,22 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.2f} %" if fraction else "0 %"
 
 
+def share(value: float, half_width: float | None = None) -> str:
+    """A share of rows, with half the width of its 95 % interval: more digits tell nothing.
+
+    Examples
+    --------
+    >>> share(0.9398, 0.0317), share(0.735)
+    ('94.0 % ± 3.2', '73.5 %')
+    """
+    interval = "" if half_width is None else f" ± {100 * half_width:.1f}"
+    return f"{100 * value:.1f} %{interval}"
+
+
 def seconds(value: float) -> str:
     """A duration: two significant digits below ten seconds, then whole seconds and minutes."""
     if value < 10:
-        return f"{value:.2f} s"
+        return f"{value:.2f} s" if value >= 0.005 else "less than 0.01 s"
     return f"{value:.0f} s" if value < 120 else f"{value // 60:.0f} min {value % 60:.0f} s"
 
 
@@ -179,11 +191,10 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_escape(c) if _is_control(c) and c not in _JOINERS else c for c in text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+    return "".join(
+        c.encode("unicode_escape").decode() if _is_control(c) and c not in _JOINERS else c
+        for c in text
+    )
 
 
 def one_line(text: str) -> str:

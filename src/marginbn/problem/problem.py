@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, ClassArcs, count_candidates
-from marginbn.problem.dominance import dominated_sets
 from marginbn.problem.encoded import EncodedData, Variable, check_joint_states
 from marginbn.problem.margins import MarginKind, MarginRows
+from marginbn.problem.masks import dominated_sets
 from marginbn.problem.scores import LocalScore, scores_with_errors
 from marginbn.problem.structure import Structure
 

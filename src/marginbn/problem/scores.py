@@ -34,6 +34,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +165,9 @@ class DecomposableScore:
     certificate: str | None
 
 
-SCORES = {
+ScoreName = Literal["mdl", "bic", "aic", "loglik", "bdeu", "k2"]
+
+SCORES: dict[str, DecomposableScore] = {
     "mdl": DecomposableScore(bic, certificate="mdl"),
     "bic": DecomposableScore(bic, certificate="mdl"),
     "aic": DecomposableScore(aic, certificate="aic"),

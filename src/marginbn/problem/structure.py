@@ -10,6 +10,9 @@ from typing import Generic, TypeVar
 
 from marginbn.exceptions import InputError
 
+CLASS = 0
+"""The variable that is the class, where there is one."""
+
 
 def topological_order(parents: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
     """Order of the variables with parents first, ties by index; ``None`` if there is a cycle."""

@@ -5,8 +5,8 @@
 
 **The problem.** Encoded data, a score (a soft margin with gamma and smoothing, or a decomposable
 score) and the candidate parent sets, given by a rule or listed. Candidates are numbered child by
-child; by size and then lexicographically where a rule makes them. ``dropped`` marks candidates that
-a kept subset of theirs dominates (decomposable scores only).
+child; by size and then lexicographically where a rule makes them. With a rule and a list (for
+decomposable scores only) a listed subset dominates every other set of the rule, but for ``loss``.
 
 **The tree.** A node is a set of structures; the root holds all. An inner node has one of the
 *objects*
@@ -140,11 +140,11 @@ def row_order(codes: NDArray[np.integer]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """A rule, or every child's parent sets listed; ``dropped`` is empty or (K,)."""
+    """A rule, every child's parent sets, or a rule and the sets that no listed subset dominates."""
 
     rule: CandidateRule | None
-    listed: tuple[tuple[tuple[int, ...], ...], ...]
-    dropped: NDArray[np.bool_]
+    listed: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    loss: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

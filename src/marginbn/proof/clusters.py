@@ -14,19 +14,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, NamedRow
 from marginbn.proof.checker.bounds import ROW_RULES
 from marginbn.proof.record import Claim, Cutoff, Proof, Relaxation, RoundedMajorant, Visit
-from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, IntArray
+from marginbn.solvers.branch_cut.bound import Prices, feasible_multipliers
+from marginbn.solvers.branch_cut.branching import Chooser, Split, sides
+from marginbn.solvers.branch_cut.cuts import violated_by_selection
+from marginbn.solvers.branch_cut.engine import ASCENT_ROUNDS, ASCENTS, prepare
 from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
-from marginbn.solvers.branch_cut.lagrangian import Prices, feasible_multipliers
-from marginbn.solvers.branch_cut.program import Solution
+from marginbn.solvers.branch_cut.lp import Solution
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed, effort_at
-from marginbn.solvers.branch_cut.rows import violated_by_selection
-from marginbn.solvers.branch_cut.split import Chooser, Split, sides
-from marginbn.solvers.branch_cut.visit import ASCENT_ROUNDS, ASCENTS, prepare
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Warm
 from marginbn.solvers.orders.ascent import dual_ascent
 from marginbn.solvers.orders.parent_lists import to_members

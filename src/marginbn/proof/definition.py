@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import (
-    CandidateRule,
-    CandidateSets,
     count_candidates,
     enumerate_candidates,
 )
@@ -25,6 +22,7 @@ from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.problem.scores import SCORES
 from marginbn.proof.certificate import Candidates, Data, Score
 from marginbn.proof.checker.values import decomposable_scores
+from marginbn.proof.record import score_slack
 
 
 def define_data(data: EncodedData) -> Data:
@@ -78,54 +76,30 @@ def _formula_of(score: Callable[..., float]) -> str:
     )
 
 
-def define_candidates(problem: StructureProblem) -> tuple[Candidates, NDArray[np.int64]]:
-    """The candidates, and the number that each candidate of the problem has in the certificate.
+LONGEST_RULE = 2_000_000
+"""Candidates of a margin problem that a checker is asked to enumerate; of more they are listed."""
 
-    A rule describes them where it makes the same list, apart from candidates that a kept subset
-    dominates, and calls nothing constant that has several states; everything else is listed. Of a
-    rule with too many sets for a checker, those as large as the kept ones are left.
+MOST_COMPARED = 20_000
+"""Sets of a rule that are made to see whether all are candidates; of more they are listed."""
+
+
+def define_candidates(problem: StructureProblem) -> Candidates:
+    """The rule alone where it makes the same list, and with a list where it makes more; of a list
+    of one's own the list.
     """
     own, rule = problem.candidates, problem.candidates.rule
-    if rule is not None and problem.is_linear and not _is_short(rule, problem):
-        rule = replace(rule, max_parents=own.max_parents)
-    if rule is not None and _is_short(rule, problem):
-        full = enumerate_candidates(own.n_variables, **vars(rule))
-        places = own.places_in(full)
-        dropped = np.ones(full.n_candidates, dtype=bool)
-        dropped[places] = False
-        if not dropped.any():
-            return Candidates(rule, (), np.zeros(0, dtype=bool)), places
-        if problem.is_linear and _have_subsets(full, dropped):
-            return Candidates(rule, (), dropped), places
     listed = tuple(tuple(own.parents[k] for k in own.group(i)) for i in range(own.n_variables))
-    return Candidates(None, listed, np.zeros(0, dtype=bool)), np.arange(own.n_candidates)
-
-
-LONGEST_RULE = 2_000_000
-"""Candidates that a checker is asked to enumerate; of more, those that matter are listed."""
-
-
-def _is_short(rule: CandidateRule, problem: StructureProblem) -> bool:
-    """Whether a checker can enumerate what a rule describes, and would call the same constant."""
+    if rule is None or any(problem.variables[v].arity > 1 for v in rule.constant):
+        return Candidates(None, listed)
     kinds: Any = {"class_restricted": rule.class_restricted, "class_arcs": rule.class_arcs}
-    whole = count_candidates(problem.n_variables, rule.max_parents, **kinds)
-    constant = all(problem.variables[v].arity == 1 for v in rule.constant)
-    return constant and whole <= LONGEST_RULE
-
-
-def _have_subsets(full: CandidateSets, dropped: NDArray[np.bool_]) -> bool:
-    """Whether every dropped candidate has a kept subset; that it scores less is not looked at."""
-    for variable in range(full.n_variables):
-        group = full.group(variable)
-        kept = {full.parents[k] for k in group if not dropped[k]}
-        for k in group:
-            if dropped[k] and kept.isdisjoint(_proper_subsets(full.parents[k])):
-                return False
-    return True
-
-
-def _proper_subsets(parents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    return (s for size in range(len(parents)) for s in combinations(parents, size))
+    most = count_candidates(own.n_variables, rule.max_parents, **kinds)
+    if most <= (MOST_COMPARED if problem.is_linear else LONGEST_RULE):
+        made = enumerate_candidates(own.n_variables, **vars(rule))
+        if made.n_candidates == own.n_candidates:
+            return Candidates(rule)
+    if problem.margins is not None:
+        return Candidates(None, listed)
+    return Candidates(rule, listed, 2.0 * problem.error + score_slack(problem))
 
 
 def _over_merged_rows(problem: StructureProblem, data: EncodedData) -> StructureProblem:
@@ -148,7 +122,8 @@ class Definition:
     data: Data
     score: Score
     candidates: Candidates
-    numbers: NDArray[np.int64]  # of the problem's candidates in the certificate
+    numbers: NDArray[np.int64]  # of the problem's candidates in the certificate, -1 for dominated
+    is_forest: bool  # structures are forests with class parents
 
     @classmethod
     def of(cls, problem: StructureProblem) -> Definition:
@@ -160,23 +135,9 @@ class Definition:
         problem = _over_merged_rows(problem, behind)
         data = define_data(behind)
         data = replace(data, codes=np.ascontiguousarray(data.codes, dtype=np.int32))
-        candidates, numbers = define_candidates(problem)
-        definition = cls(problem, data, define_score(problem), candidates, numbers)
-        return definition if definition.is_forest else definition._without_dominated()
-
-    def _without_dominated(self) -> Definition:
-        """Candidates that the relaxation does not look at are dropped."""
-        own, kept = self.problem.candidates, drop_dominated(self.problem).candidates
-        if kept is own:
-            return self
-        dropped = self.candidates.dropped.copy()
-        if len(dropped) == 0:
-            dropped = np.zeros(own.n_candidates, dtype=bool)
-        dropped[self.numbers] = own.places_in(kept) < 0
-        return replace(self, candidates=replace(self.candidates, dropped=dropped))
-
-    @property
-    def is_forest(self) -> bool:
-        """Whether structures are forests with class parents."""
-        candidates = self.problem.candidates
-        return candidates.is_class_restricted and candidates.max_parents <= 2
+        shape = problem.candidates
+        is_forest = shape.is_class_restricted and shape.max_parents <= 2
+        kept = problem if is_forest else drop_dominated(problem)  # as the relaxation does
+        candidates = define_candidates(kept)
+        numbers = shape.places_in(kept.candidates)
+        return cls(problem, data, define_score(problem), candidates, numbers, is_forest)

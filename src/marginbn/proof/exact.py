@@ -37,16 +37,17 @@ from typing import Any
 
 MAGIC, SCALE = b"marginbn certificate 1\n", 10**40
 MAX_BYTES, MAX_HEADER, MAX_CELLS, MAX_TABLE = 2**30, 2**25, 5 * 10**7, 10**8
-MAX_TREE, MAX_MULTIPLIERS, MAX_PARENTS, MAX_WEIGHT = 2**22, 2 * 10**7, 20, 1000
+MAX_TREE, MAX_MULTIPLIERS, MAX_WEIGHT, MAX_COUNTED = 2**22, 2 * 10**7, 1000, 2 * 10**10
 EDGE, ARC, CANDIDATE, FOREST, CLUSTERS = range(5)
 ARGUMENTS = (2, 2, 1, 1, 2)
 LANES = 32  # dual weights that are handled at a time
+SET_COST = 10_000  # a set of variables takes memory, and the time of many rows
 RULE = {"max_parents": int, "class_restricted": bool, "class_arcs": str, "constant": [int],
         "required": [[int, int]], "forbidden": [[int, int]]}  # fmt: skip
 SCORE = {"name": str, "gamma": float, "smoothing": float, "equivalent_sample_size": float}
 HEADER = {
     "fingerprint": str, "variables": [[str, [str]]], "n_samples": int, "score": SCORE,
-    "candidates": {"rule": RULE, "listed": [[[int]]], "dropped": int}, "incumbent": [[int]],
+    "candidates": {"rule": RULE, "listed": [[[int]]], "loss": float}, "incumbent": [[int]],
     "objective": float, "bound": float, "grid": int, "tree": int, "duals": [[int, int]],
     "rows": [[str, [int]]], "multipliers": int,
 }  # fmt: skip
@@ -116,6 +117,21 @@ def log_gamma(x: Fraction) -> Interval:
     return floor - 1 - below[1], floor + 2 - below[0]
 
 
+class Values(dict[int, int]):
+    """What a joint state of so many units adds to a score, in units of 1 / (unit SCALE)."""
+
+    def __init__(self, checker: Checker, prior: Fraction) -> None:
+        self.unit = checker.unit
+        self.rises = checker.rises(prior) if checker.score in ("bdeu", "k2") else None
+
+    def __missing__(self, n: int) -> int:
+        if self.rises is None:
+            self[n] = n * log(n, 1)[0]
+        else:
+            self[n] = self.unit * (self.rises[n][0] - self.rises[0][1])
+        return self[n]
+
+
 class LogGammas(dict[int, Interval]):
     """Integers around SCALE log Gamma(prior + n / unit) by n, each worked out once."""
 
@@ -174,7 +190,7 @@ def best_arborescence(arcs: dict[int, list[Set]]) -> tuple[int, dict[int, int]] 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object without repeated keys."""
-    readable(len(dict(pairs)) == len(pairs), "header: a key stands twice")
+    readable(len(dict(pairs)) == len(pairs), "header: a key occurs twice")
     return dict(pairs)
 
 
@@ -258,16 +274,11 @@ class Checker:
                    for w in set(self.weights)}  # fmt: skip
         self.columns_by_weight = {w: list(zip(*own, strict=True)) for w, own in rows_of.items()}
 
-    def sets_of(self, i: int) -> Iterable[Set]:
-        """The candidate parent sets of variable i, listed or by a rule."""
-        rule, listed, _ = self.h["candidates"].values()
-        if rule is None:
-            need(len(listed) == self.n, "candidates: not one list for every variable")
-            fine = all(s == tuple(sorted(set(s) & set(range(self.n)) - {i})) for s in listed[i])
-            need(fine and len(set(listed[i])) == len(listed[i]), f"candidates of {i}: no sets")
-            return tuple(listed[i])
-        need(not listed, "candidates: both a rule and a list")
-        first: Set = ()
+    def allowed(self, i: int) -> tuple[frozenset[int], Set, bool]:
+        """By the rule the sets of variable i are the first with any of the second, at most
+        ``max_parents`` in all; and the empty set, if it is not among these but is allowed.
+        """
+        rule = self.h["candidates"]["rule"]
         arcs = {*rule["required"], *rule["forbidden"]}
         need(all(a != b and {a, b} <= set(range(self.n)) for a, b in arcs), "candidates: arcs")
         single = all(v in range(self.n) and self.arities[v] == 1 for v in rule["constant"])
@@ -276,26 +287,47 @@ class Checker:
         need(kinds in ((True, "all"), (True, "free"), (False, "free")), "candidates: class arcs")
         must, never = ({p for p, c in rule[r] if c == i} for r in ("required", "forbidden"))
         alone = {*rule["constant"]} - {c for _, c in rule["required"]}  # constant, no parents
-        pool = [v for v in range(self.n) if v != i and (v not in rule["constant"] or v in must)]
-        largest = rule["max_parents"] if i not in alone else 0
+        if i in alone:
+            return frozenset(), (), False
+        pool = {v for v in range(self.n) if v != i and (v not in rule["constant"] or v in must)}
+        empty = False
         if rule["class_restricted"] and i > 0:
-            pool, first, largest = [v for v in pool if v > 0], (0,), largest - 1
+            empty = rule["class_arcs"] == "free" and not must
+            pool, must = pool | {0}, must | {0}
         elif rule["class_arcs"] == "all":
-            pool = [v for v in pool if v in alone]
-        sizes = range(min(largest, len(pool)) + 1)
-        readable(sum(math.comb(len(pool), size) for size in sizes) * self.n <= MAX_TABLE)
-        sets = [(*first, *s) for size in sizes for s in combinations(pool, size)]
-        if i in alone or (first and rule["class_arcs"] == "free"):
-            sets = [(), *(s for s in sets if s)]
-        return (s for s in sets if must <= set(s) and never.isdisjoint(s))
+            pool &= alone
+        if must <= pool - never and len(must) <= rule["max_parents"]:
+            return frozenset(must), tuple(sorted(pool - never - must)), empty
+        need(empty, "a variable has no candidate")
+        return frozenset(), (), False
+
+    def sets_of(self, i: int) -> Iterable[Set]:
+        """The candidate parent sets of variable i, listed or by a rule."""
+        rule, listed, loss = self.h["candidates"].values()
+        need(0 <= loss <= 10**100, "candidates: a loss without sense")
+        base, free, empty, most = frozenset[int](), tuple(range(self.n)), False, self.n
+        if rule is not None:
+            most = rule["max_parents"]
+            base, free, empty = self.allowed(i)
+        if rule is None or listed:
+            need(not (rule and self.is_margin), "to a margin every candidate of a rule matters")
+            need(len(listed) == self.n, "candidates: not one list for every variable")
+            for s in listed[i]:
+                inside = base <= {*s} <= base | {*free} and len(s) <= most
+                proper = s == tuple(sorted({*s} - {i})) and (inside or (empty and not s))
+                need(proper, f"candidates of {i}: no sets")
+            need(len(set(listed[i])) == len(listed[i]), f"candidates of {i}: no sets")
+            return tuple(listed[i])
+        sizes = range(min(most - len(base), len(free)) + 1)
+        readable(sum(math.comb(len(free), size) for size in sizes) * self.n <= MAX_TABLE)
+        sets = sorted(
+            tuple(sorted({*base, *s})) for size in sizes for s in combinations(free, size)
+        )
+        return sorted([()] * empty + sets, key=len)
 
     def read_proof(self) -> None:
-        """Dropped candidates, tree, dual weights and multipliers."""
-        number, duals, rows = self.h["candidates"]["dropped"], self.h["duals"], self.h["rows"]
-        need(number in (0, len(self.candidates)), "dropped: not one bit for every candidate")
-        bits = "".join(f"{byte:08b}" for byte in self.take("B", -(-number // 8)))
-        self.dropped = {k for k in range(number) if bits[k] == "1"}
-        need(not (self.dropped and self.is_margin), "dropped: to a margin every candidate matters")
+        """Tree, dual weights and multipliers."""
+        duals, rows = self.h["duals"], self.h["rows"]
         readable(self.h["tree"] <= MAX_TREE)
         self.tree = self.take("i", self.h["tree"])
         rivals = {"multiclass": self.arities[0] - 1, "binary": 1}.get(self.score, 0)
@@ -437,7 +469,8 @@ class Checker:
         """
         if not self.is_margin:
             local = [self.local_score(k)[1] for k in range(len(self.candidates))]
-            return [(2 * self.unit * SCALE, Fraction(sum(map(self.loss, self.groups))), local)]
+            unit = 2 * self.unit * SCALE
+            return [(unit, self.h["candidates"]["loss"] * self.n * unit, local)]
         numbers = range(block * LANES, min(len(self.duals), (block + 1) * LANES))
         logs = [
             log for k in range(len(self.candidates)) for s in self.factors(k).values() for log in s
@@ -479,29 +512,128 @@ class Checker:
             found.append((unit, self.gamma * spare[place] * SCALE, own_values))
         return found
 
-    def loss(self, group: list[int]) -> int:
-        """By how much a dropped candidate may be better than its best subset that is kept."""
-        losses, sets = [0], {k: self.candidates[k][1] for k in group}
-        kept = {sets[k]: self.local_score(k)[0] for k in group if k not in self.dropped}
+    # the sets of a rule that are not listed
 
-        @cache
-        def below(s: Set) -> list[int]:
-            """The best score of a kept subset, if there is one."""
-            smaller = (below(s[:place] + s[place + 1 :]) for place in range(len(s)))
-            return sorted(chain([kept[s]] if s in kept else [], *smaller))[-1:]
+    @cache  # noqa: B019
+    def f(self, prior: Fraction) -> dict[int, int]:
+        """By a number of units: n log n, or log Gamma(prior + n) - log Gamma(prior), at least."""
+        return Values(self, prior)
 
-        for k in self.dropped.intersection(group):
-            need(len(sets[k]) <= MAX_PARENTS, "dropped: a set has too many subsets")
-            need(below(sets[k]), f"dropped: candidate {k} has no subset that is kept")
-            losses.append(self.local_score(k)[1] - below(sets[k])[0])
-        return max(losses)
+    @lru_cache(4096)  # noqa: B019
+    def states(self, members: Set) -> list[int]:
+        """The joint state of some variables in every row, rows of equal weight together."""
+        columns = [own[members[-1]] for own in self.columns_by_weight.values()] if members else []
+        if not members:
+            return [0] * len(self.rows)
+        r = self.arities[members[-1]]
+        return [r * x + y for x, y in zip(self.states(members[:-1]), chain(*columns), strict=True)]
+
+    def sum_of(self, members: Set, prior: Fraction) -> tuple[int, int]:
+        """The sum of f over the states of some variables, at least, and how many states occur."""
+        if (members, prior) not in self.known:
+            self.counted += len(self.rows) + SET_COST
+            readable(self.counted <= MAX_COUNTED, "too many sets are not listed for this checker")
+            states, found, begin = self.states(members), Counter[int](), 0
+            for w, columns in self.columns_by_weight.items():
+                part = Counter(islice(states, begin, begin + len(columns[0])))
+                begin += len(columns[0])
+                if not found and w == self.unit:
+                    found = part
+                else:
+                    found.update({x: w * n for x, n in part.items()})
+            values = self.f(self.prior_of(members, prior))
+            self.known[members, prior] = sum(map(values.__getitem__, found.values())), len(found)
+        return self.known[members, prior]
+
+    def prior_of(self, members: Set, prior: Fraction) -> Fraction:
+        """The prior count of a joint state."""
+        if self.score != "bdeu":
+            return prior
+        size: Fraction = self.sample_size
+        return size / math.prod(self.arities[v] for v in members)
+
+    def check_unlisted(self) -> None:
+        """By size: a listed subset is as good as a set, or as all sets that contain it."""
+        rule, listed, loss = self.h["candidates"].values()
+        self.known, self.counted = dict[tuple[Set, Fraction], tuple[int, int]](), 0
+        if rule is None or not listed:
+            return
+        scale, families = self.unit * SCALE, [self.allowed(i) for i in range(self.n)]
+        self.margin = math.floor(loss * scale)
+        best, open_sets = list[dict[Set, int]](), list[dict[Set, int]]()
+        for i, (base, free, empty) in enumerate(families):
+            need(all(self.arities[v] > 1 for v in free), "a parent with one state is not constant")
+            own = {self.candidates[k][1]: self.local_score(k)[0] // 2 for k in self.groups[i]}
+            need(not empty or () in own, f"variable {i} lacks the empty set")
+            best.append(own)
+            open_sets.append({})
+            self.look_at(i, base, (), {}, own, open_sets[i])
+        for size in range(1, rule["max_parents"] + 1):
+            self.known = {key: v for key, v in self.known.items() if len(key[0]) >= size - 1}
+            for i, (base, free, _) in enumerate(families):
+                found = dict[Set, int]()
+                if size + len(base) <= rule["max_parents"]:
+                    for s in self.larger(open_sets[i], free):
+                        self.look_at(i, base, s, open_sets[i], best[i], found)
+                open_sets[i] = found
+
+    def larger(self, level: dict[Set, int], free: Set) -> Iterator[Set]:
+        """Sets of one more member, all of whose subsets of one less are there."""
+        for s in level:
+            for v in free:
+                if not s or v > s[-1]:
+                    rest = ((*s[:j], *s[j + 1 :], v) for j in range(len(s)))
+                    if all(t in level for t in rest):
+                        yield (*s, v)
+
+    def look_at(
+        self, i: int, base: frozenset[int], s: Set, level: dict[Set, int], listed: dict[Set, int],
+        found: dict[Set, int],
+    ) -> None:  # fmt: skip
+        """Refute a set that may matter; add it to the open ones unless all larger ones are bad."""
+        rests = [s[:j] + s[j + 1 :] for j in range(len(s))]
+        below = max((level[t] for t in rests), default=listed.get((), -(10**400)))
+        whole, r = tuple(sorted({*base, *s})), self.arities[i]
+        q = math.prod(self.arities[v] for v in whole)
+        price, wrong = 0, 6 * sum(self.weights) + 20 * self.unit * len(self.rows)
+        if self.score in ("mdl", "aic"):
+            each = log(sum(self.weights), self.unit)[0] if self.score == "mdl" else 2 * SCALE
+            price = (r - 1) * self.unit * each // 2
+            need(price >= 0, "a penalty is negative")
+            if -price * q <= below:
+                return
+        kind = Fraction(r if self.score == "k2" else 1)
+        above = self.sum_of(whole, kind)[0]
+        for v, t in zip(s, rests, strict=True) if price else ():
+            rest = tuple(sorted({*base, *t}))
+            before, share = self.sum_of(rest, kind)[0], q // self.arities[v]
+            gain = before - above
+            least = price * share * (self.arities[v] - 1) - wrong
+            if gain <= least or before - self.sum_of(self.with_child(rest, i), kind)[0] <= least:
+                return
+        value, cells = self.sum_of(self.with_child(whole, i), Fraction(1))
+        score = value - above + wrong - price * q
+        if whole in listed:
+            below = max(below, listed[whole])
+        else:
+            need(score <= below + self.margin, f"variable {i} may have the parents {whole}")
+        limit = -2 * price * q
+        if self.score in ("bdeu", "k2") and all(w % self.unit == 0 for w in self.columns_by_weight):
+            limit = -cells * log(r, 1)[0] * self.unit
+        if limit > below + self.margin:
+            found[s] = below
+
+    @staticmethod
+    def with_child(members: Set, i: int) -> Set:
+        """A family, in increasing order."""
+        return tuple(sorted((*members, i)))
 
     # the tree
 
     def leaves(self) -> Iterator[tuple[int, Set, frozenset[int], frozenset[Set]]]:
         """Kind, arguments, allowed candidates and present edges of every leaf."""
         numbered, place = list(enumerate(self.candidates)), 0
-        todo = [(frozenset(range(len(numbered))) - self.dropped, frozenset[Set]())]
+        todo = [(frozenset(range(len(numbered))), frozenset[Set]())]
         while todo:
             allowed, present = todo.pop()
             kind = self.tree[place] if place < len(self.tree) else -1
@@ -582,9 +714,9 @@ class Checker:
 
     @cache  # noqa: B019
     def entries(self, kind: str, members: Set) -> list[tuple[int, int]]:
-        """The candidates in a row that are not dropped, with coefficients that are not zero."""
+        """The candidates in a row, with coefficients that are not zero."""
         listed = members[:4] if kind == "facet" else members
-        every = (k for i in set(listed) for k in self.groups[i] if k not in self.dropped)
+        every = (k for i in set(listed) for k in self.groups[i])
         return [(k, a) for k in every if (a := self.coefficient(kind, members, k))]
 
     def coefficient(self, kind: str, members: Set, k: int) -> int:
@@ -620,8 +752,7 @@ class Checker:
         An edge that must be present earns a reward either way round, and the rewards of all such
         edges are taken off at the end: every reward gives a true bound, a large one the maximum.
         """
-        kept = [c for k, c in enumerate(self.candidates) if k not in self.dropped]
-        shaped = all(len(s) < 3 and (i == 0 or s[:1] in ((), (0,))) for i, s in kept)
+        shaped = all(len(s) < 3 and (i == 0 or s[:1] in ((), (0,))) for i, s in self.candidates)
         need(shaped, "forests bound nothing here")
         reward = 4 * sum(abs(w) for own in slots for w in own.values())
         rewards, tied = reward * sum(a > 0 for a, _ in present), {b for a, b in present if a == 0}
@@ -652,6 +783,7 @@ class Checker:
         (lo, hi), bounds = self.score_incumbent(), list[Fraction]()
         need(self.objective <= lo, f"the incumbent scores at most {show(hi, ROUND_CEILING)}")
         need(self.objective <= self.bound, "the objective is above the bound")
+        self.check_unlisted()
         for number, leaf in enumerate(self.leaves()):
             bounds.append(self.bound_leaf(*leaf))
             most = show(bounds[-1], ROUND_CEILING)
@@ -670,8 +802,9 @@ SAID = {
     "structure": [[str, [str]]], "objective": float, "gap": float, "coding": [Any],
     "left_out": [str], "rows_left_out": int,
 }  # fmt: skip
+NUMBERS = ("score", "gamma", "smoothing", "equivalent_sample_size")
 RULES = ("max_parents", "class_restricted", "class_arcs", "required", "forbidden")
-GAP = Fraction(1, 10**6)
+GAP, FIXED = Fraction(1, 10**6), ("NaiveBayesClassifier", "TANClassifier")
 
 
 def read_statement(text: str) -> dict[str, Any]:
@@ -732,22 +865,43 @@ def relative_gap(checker: Checker) -> Fraction:
     return (checker.bound - checker.objective) / size if size else Fraction(0)
 
 
+def claims_of(model: dict[str, Any]) -> dict[str, Any]:
+    """What the parameters of a model say of its problem, by the keys of a statement."""
+    usual = '{"margin": "multiclass", "p": 0.9, "class_arcs": "all", "smoothing": 1}'
+    params = json.loads(usual if model["estimator"] == "BNClassifier" else "{}") | model["params"]
+    score = params.get("margin", params.get("score"))
+    found = {**params, **(model["validation"] or {}), "score": "mdl" if score == "bic" else score}
+    for key in ("required", "forbidden")[: 1 if params.get("tiers") else 2]:  # tiers forbid more
+        found[key] = [arc["tuple"] for arc in params.get(f"{key}_arcs") or ()]
+    return {key: part for key, part in found.items() if key in (*SAID, "p") and part is not None}
+
+
 def check_model(checker: Checker, said: dict[str, Any], model: str, data: str) -> list[str]:
     """Bind model and table to the certificate; what was left out and not said to be."""
     home = f"{__package__}." if __package__ else ""
     binding, told = importlib.import_module(f"{home}exact_model"), list[str]()
     fitted = json.loads(Path(model).read_bytes())
+    need(fitted["estimator"] not in FIXED, "nothing is searched by such a model")
     need(fitted["network"]["parents"] == [[*own] for own in checker.h["incumbent"]], "other arcs")
     value = read(fitted["result"]["objective"], float)
     inside = checker.objective <= value <= checker.bound
     need(inside, "the objective of the model is not the score of its structure")
     own = [{k: v for k, v in c.items() if k != "values"} for c in fitted["coding"]]
     need(said.get("coding", own) == own, "the coding of the model is not the one asked for")
+    known, claims = facts(checker), read_statement(json.dumps(claims_of(fitted)))
+    claims = {key: part for key, part in claims.items() if key in (*known, *RULES)}
+    other = [key for key, part in claims.items() if not same(key, part, known.get(key))]
+    need(not other, f"the settings of the model are others: {', '.join(other)} differ")
+    digest = fitted["evidence"] and fitted["evidence"]["data_sha256"]
+    need(digest in (None, checker.h["fingerprint"]), "the model is one of other data")
     weights = [Fraction(w, checker.unit) for w in checker.weights]
     try:
         bound = binding.bind(fitted, checker.h["variables"], checker.rows, weights, data)
     except binding.DifferentError as reason:
         raise Refuted(str(reason)) from None
+    gap = bound.pop("trained_gap")
+    told += ["the trained tables are not checked without --data"] * (gap == math.inf)
+    told += [f"the trained tables are within {gap:.2g} of their optimum"] * (GAP < gap < math.inf)
     for key, part in bound.items():
         need(key not in said or same(key, said[key], part), f"{key} is {part}")
         told += [f"{key} is {part}"] * (key not in said and bool(part))
@@ -769,11 +923,13 @@ def main(arguments: list[str]) -> int:
     try:
         readable(asked.model or not asked.data, "--data needs --model, which has the coding")
         said = read_statement(asked.statement) if asked.statement else {}
+        needs = {"coding": asked.model, "left_out": asked.data, "rows_left_out": asked.data}
+        readable(all(needs.get(key, True) for key in said), "statement: needs --model and --data")
         checker = Checker(Path(asked.certificate).read_bytes())
         found = facts(checker)
         later = ("objective", "gap", "coding", "left_out", "rows_left_out")
-        now = {key: part for key, part in said.items() if key not in later}
-        other = [key for key, part in now.items() if not same(key, part, found.get(key))]
+        now = [key for key in said if key not in later]
+        other = [key for key in now if not same(key, said[key], found.get(key))]
         need(not other, f"another statement than the one asked for: {', '.join(other)} differ")
         lo, hi, most, leaves = checker.check()
         gap = relative_gap(checker)
@@ -783,19 +939,20 @@ def main(arguments: list[str]) -> int:
         if asked.model:
             told += check_model(checker, said, asked.model, asked.data)
         told += [f"the gap is {show(gap, ROUND_CEILING)}"] * (gap > GAP)
-        keys = [key for key in found if key in ("score", "gamma", "smoothing", "listed", *RULES)]
-        told += [f"the statement does not say {key}" for key in keys if key not in said]
+        keys = [key for key in found if key in (*NUMBERS, "listed", *RULES)]
+        told += [f"not in the statement: {key}" for key in keys if key not in said]
     except Refuted as reason:
         print(f"NOT VERIFIED\n{reason}")  # noqa: T201
         return 4 if asked.strict else 1
     except Exception as error:  # whatever the content makes fail cannot be read
         print(f"UNREADABLE\n{error!r}")  # noqa: T201
         return 2
+    rule = {key: found[key] for key in RULES if found.get(key) not in (None, False, [], "free")}
     lines = (
         "VERIFIED",
-        f"score: {', '.join(f'{key} {value}' for key, value in checker.h['score'].items())}",
+        ", ".join(f"{key} {found[key]}" for key in NUMBERS if key in found),
         f"data: {len(checker.rows)} rows, {checker.n} variables",
-        f"candidates: {len(checker.candidates)}, {checker.h['candidates']['rule'] or 'listed'}",
+        f"candidates: {len(checker.candidates)}, {'listed' if 'listed' in found else rule}",
         f"structure: {show(lo, ROUND_FLOOR)} <= score <= {show(hi, ROUND_CEILING)}",
         f"any structure: score <= {show(most, ROUND_CEILING)} ({leaves} leaves)",
         f"claimed: objective {checker.objective}, bound {checker.bound}",

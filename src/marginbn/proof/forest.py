@@ -26,28 +26,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, DualWeights
 from marginbn.proof.record import Claim, Cutoff, Proof, Relaxation, RoundedMajorant, Visit
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
-from marginbn.solvers.branch_bound.kernels import gains, records, split
-from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Incumbent, bound_box
+from marginbn.solvers.branch_bound.kernels import branching, pseudocosts, records
+from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Context, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import propagate
+from marginbn.solvers.branch_bound.kernels.children import worth_of
 from marginbn.solvers.branch_bound.kernels.combination import (
     Bounding,
     load_margins,
     new_bounding,
 )
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_bound.kernels.sides import worth_of
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.branch_bound.kernels.tree import accuracy
 from marginbn.solvers.branch_bound.pair_tables import Coded, Poll
-from marginbn.solvers.branch_bound.row_groups import Groups, RowsInUse, wants_groups
+from marginbn.solvers.branch_bound.row_groups import Groups, wants_groups
 from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
-from marginbn.solvers.branch_bound.shape import ACTIVE_VERTICES, KEPT_VERTICES, BranchBoundShape
+from marginbn.solvers.run import RowsInUse
+from marginbn.solvers.sizes import ACTIVE_VERTICES, KEPT_VERTICES, BranchBoundShape
 
 TIED = 5000
 """Samples from which on groups prove more in the same time: with 60 s on adult (19 469 of them) a
@@ -135,7 +137,7 @@ class BoxState:
     smoothing: float
     majorant: RoundedMajorant
     origin: tuple[int, int, float, float] | None = None
-    """Row of the object split on (``gains.py``), side, drop, midpoint of the parent's bracket."""
+    """Row in ``pseudocosts.py``, child, degradation, midpoint of the parent's bracket."""
 
 
 class ForestRelaxation(Relaxation):
@@ -178,9 +180,9 @@ class ForestRelaxation(Relaxation):
         self.incumbent = Incumbent(
             np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64)
         )
-        self._root_bound = math.inf
         self._is_root = True  # until the first visit is over
-        self._gains = gains.new_gains(n)
+        self._root_bound = math.inf
+        self._gains = pseudocosts.new_pseudocosts(n)
 
     @property
     def slack(self) -> float:
@@ -233,7 +235,7 @@ class ForestRelaxation(Relaxation):
         box.edges[:], box.relevant[:] = state.edges, state.relevant
         if not propagate(self.inst, box):
             return Visit(-math.inf, claim.proof)
-        if self._is_single():
+        if (box.allowed.sum(axis=1) == 1).all() and box.classes.sum() == 1:
             return self._single()
         if self.inst.weights.size == 0:
             return self._linear(claim)
@@ -248,9 +250,11 @@ class ForestRelaxation(Relaxation):
             majorant = inherited
         is_leaf = majorant.bound <= self.cutoff.value
         if state.origin is not None:
-            row, side, drop, before = state.origin
+            row, side, degradation, before = state.origin
             reached = self._cutoff() if is_leaf else self._middle()
-            gains.observe(self._gains, self.inst.n_features, row, side, before - reached, drop)
+            pseudocosts.observe(
+                self._gains, self.inst.n_features, row, side, before - reached, degradation
+            )
         if is_leaf:
             return Visit(majorant.bound, majorant.proof)
         return self._split(majorant)
@@ -270,10 +274,7 @@ class ForestRelaxation(Relaxation):
 
     def _middle(self) -> float:
         """Midpoint of the bracket of the box just bounded."""
-        return gains.midpoint(self.bounding.state, self._cutoff())
-
-    def _is_single(self) -> bool:
-        return bool((self.box.allowed.sum(axis=1) == 1).all() and self.box.classes.sum() == 1)
+        return pseudocosts.midpoint(self.bounding.state, self._cutoff())
 
     def _single(self) -> Visit:
         """One structure: its own score, proven by the weights that are tight for it."""
@@ -345,16 +346,13 @@ class ForestRelaxation(Relaxation):
         iterations = self.settings.root_iterations if is_root else self.settings.iterations
         outcome = bound_box(
             self.inst,
-            self.full,
+            Context(self.full, self.inst, self.settings, self.incumbent, self.stop),
             self.box,
-            self.settings,
             self.bounding,
             self.oracle,
-            self.incumbent,
             accuracy(self.settings, self._root_bound, bound, best),
             math.inf if is_root else worth_of(self.settings, self._gains),
             iterations,
-            self.stop,
         )
         if self.incumbent.found[0] != found:
             self._offer(self.incumbent.vertex)
@@ -390,25 +388,25 @@ class ForestRelaxation(Relaxation):
 
     def _split(self, majorant: RoundedMajorant) -> Visit:
         inst, b, middle = self.inst, self.bounding, self._middle()
-        ranking = split.rank_objects(inst, self.box, b, self._gains, middle - self._cutoff())
-        kind, i, j, drops = gains.NONE, 0, 0, np.zeros(2)
+        ranking = branching.rank_candidates(inst, self.box, b, self._gains, middle - self._cutoff())
+        kind, i, j, degradations = pseudocosts.NONE, 0, 0, np.zeros(2)
         if ranking.score.size:
             best = int(ranking.score.argmax())
-            kind, i, j = (int(part) for part in ranking.objects[best])
-            drops = ranking.drops[best]
+            kind, i, j = (int(part) for part in ranking.candidates[best])
+            degradations = ranking.degradations[best]
         heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")[:KEPT_VERTICES]
         vertices, share = b.vertices[heaviest].astype(np.int16), b.share[heaviest].copy()
-        if kind == gains.NONE:  # every feature is decided: split on the first class parent set
+        if kind == pseudocosts.NONE:  # all features are decided: split on the first class set
             j = int(np.flatnonzero(self.box.classes)[0])
         sides = []
         for with_it in (False, True):
             for name in ("allowed", "classes", "edges", "relevant"):
                 getattr(self.child, name)[:] = getattr(self.box, name)
-            if kind == gains.NONE:
+            if kind == pseudocosts.NONE:
                 self.child.classes[:] &= (np.arange(self.child.classes.size) == j) == with_it
             else:
-                first = with_it != (kind == gains.RELEVANCE)
-                split.apply_split(inst, self.child, kind, i, j, first)
+                first = with_it != (kind == pseudocosts.RELEVANCE)
+                branching.restrict(inst, self.child, kind, i, j, first)
             bound = -math.inf
             if propagate(inst, self.child):
                 values = majorant.values
@@ -416,10 +414,10 @@ class ForestRelaxation(Relaxation):
                 bound = min(majorant.bound, majorant.constant + float(upper))
             smoothing = float(b.state.smoothing)
             state = self._state(self.child, vertices, share, smoothing, majorant)
-            side = 0 if kind == gains.NONE or first else 1
-            if drops[side] > 0:
-                row = gains.object_of(inst.n_features, kind, i, j)
-                state = replace(state, origin=(row, side, float(drops[side]), middle))
+            side = 0 if kind == pseudocosts.NONE or first else 1
+            if degradations[side] > 0:
+                row = pseudocosts.row_of(inst.n_features, kind, i, j)
+                state = replace(state, origin=(row, side, float(degradations[side]), middle))
             sides.append(Claim(state, bound, majorant.proof))
         decision = self._decision(kind, i, j)
         return Visit(majorant.bound, majorant.proof, decision, (sides[0], sides[1]))
@@ -427,12 +425,12 @@ class ForestRelaxation(Relaxation):
     def _decision(self, kind: int, i: int, j: int) -> record.Decision:
         """A split in the terms of a certificate."""
         n = self.inst.n_features
-        if kind == gains.EDGE:
+        if kind == pseudocosts.EDGE:
             return EDGE, i + 1, j + 1
-        if kind == gains.RELEVANCE:
+        if kind == pseudocosts.RELEVANCE:
             return EDGE, 0, i + 1
-        if kind == gains.MEMBER:
+        if kind == pseudocosts.MEMBER:
             return ARC, 0, i + 1
-        column = records.column_of(self.inst, n if kind == gains.NONE else i, j)
-        assert kind in (gains.NONE, gains.SLOT)
+        column = records.column_of(self.inst, n if kind == pseudocosts.NONE else i, j)
+        assert kind in (pseudocosts.NONE, pseudocosts.SLOT)
         return CANDIDATE, int(self._numbers[self.encoding.candidate_of[column]])

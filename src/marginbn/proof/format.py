@@ -80,11 +80,12 @@ class _Rule(Shape, frozen=True):
 class _Candidates(Shape, frozen=True):
     rule: _Rule | None
     listed: tuple[tuple[Indices, ...], ...]
-    dropped: Count
+    loss: float
 
-    @property
-    def candidate_rule(self) -> CandidateRule | None:
-        return None if self.rule is None else CandidateRule(**msgspec.structs.asdict(self.rule))
+    def build(self) -> Candidates:
+        """What the header says of the candidates."""
+        rule = None if self.rule is None else CandidateRule(**msgspec.structs.asdict(self.rule))
+        return Candidates(rule, self.listed, self.loss)
 
 
 class _Score(Shape, frozen=True):
@@ -144,7 +145,7 @@ def _header(c: Certificate) -> dict[str, object]:
         "candidates": {
             "rule": None if c.candidates.rule is None else vars(c.candidates.rule),
             "listed": c.candidates.listed,
-            "dropped": len(c.candidates.dropped),
+            "loss": c.candidates.loss,
         },
         "incumbent": c.incumbent,
         "objective": c.objective,
@@ -173,7 +174,6 @@ def _references(duals: tuple[DualWeights, ...]) -> list[int]:
 def _arrays(c: Certificate) -> Iterator[bytes]:
     yield np.ascontiguousarray(c.data.codes.T, dtype="<i4").tobytes()
     yield np.ascontiguousarray(c.data.weights, dtype="<f8").tobytes()
-    yield np.packbits(c.candidates.dropped).tobytes()
     yield np.ascontiguousarray(c.tree, dtype="<i4").tobytes()
     if c.groups is not None:
         yield np.ascontiguousarray(c.groups, dtype="<i4").tobytes()
@@ -228,10 +228,6 @@ def _admit(header: _Header) -> None:
             raise ProblemTooLargeError(
                 f"this certificate is too large to be checked: {size} {what}, the limit is {most}"
             )
-
-
-def _score(header: _Header) -> Score:
-    return Score(**msgspec.structs.asdict(header.score))
 
 
 def _read_header(text: bytes) -> _Header:
@@ -295,15 +291,15 @@ class Cursor:
 
 def _build(header: _Header, cursor: Cursor) -> Certificate:
     data = _data(header, cursor)
-    candidates = _candidates(header.candidates, cursor)
     tree = cursor.take("<i4", header.tree, "tree")
-    groups, score = _groups(header, cursor), _score(header)
+    groups = _groups(header, cursor)
+    score = Score(**msgspec.structs.asdict(header.score))
     shape = header.groups or header.n_samples, score.n_rivals(data.arities[0])
     return Certificate(
         fingerprint=header.fingerprint,
         data=data,
         score=score,
-        candidates=candidates,
+        candidates=header.candidates.build(),
         incumbent=header.incumbent,
         objective=header.objective,
         bound=header.bound,
@@ -338,13 +334,6 @@ def _data(header: _Header, cursor: Cursor) -> Data:
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise MisfitError("weights: must be positive and finite")
     return Data(names, states, codes.astype(np.int32), weights.astype(np.float64))
-
-
-def _candidates(shape: _Candidates, cursor: Cursor) -> Candidates:
-    bits = cursor.take("<u1", -(-shape.dropped // 8), "dropped")
-    return Candidates(
-        shape.candidate_rule, shape.listed, np.unpackbits(bits, count=shape.dropped).astype(bool)
-    )
 
 
 def _duals(

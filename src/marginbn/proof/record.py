@@ -16,12 +16,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import is_dirichlet
 from marginbn.proof.certificate import CLUSTERS, FOREST, DualWeights, Multipliers, NamedRow
@@ -75,16 +76,6 @@ class TreeNode:
     sides: tuple[TreeNode, TreeNode] | None = None
 
 
-@dataclass
-class Written:
-    """Tree, weights and rows in the order of their first use."""
-
-    tree: list[int] = field(default_factory=list)
-    duals: list[DualWeights] = field(default_factory=list)
-    rows: list[NamedRow] = field(default_factory=list)
-    multipliers: list[Multipliers] = field(default_factory=list)
-
-
 def leaves(root: TreeNode) -> Iterator[TreeNode]:
     """All leaves in preorder."""
     return (node for node in _preorder(root) if node.sides is None)
@@ -99,42 +90,30 @@ def _preorder(root: TreeNode) -> Iterator[TreeNode]:
             waiting += [node.sides[1], node.sides[0]]
 
 
-def write_tree(root: TreeNode) -> Written:
-    """Number everything that leaves refer to."""
-    written = Written()
-    dual_number: dict[int, int] = {}
-    row_number: dict[NamedRow, int] = {}
-    set_number: dict[int, int] = {}
+Numbered = tuple[list[int], list[DualWeights], list[NamedRow], list[Multipliers]]
+
+
+def write_tree(root: TreeNode) -> Numbered:
+    """Tree, weights, rows and multipliers, numbered in the order of their first use."""
+    tree, row_number = list[int](), dict[NamedRow, int]()
+    duals: dict[int, tuple[int, DualWeights]] = {}
+    sets: dict[int, tuple[int, Multipliers]] = {}
     for node in _preorder(root):
         if node.split is not None:
-            written.tree += node.split
+            tree += node.split
             continue
         dual, multipliers = node.proof.dual, node.proof.multipliers
-        number = 0
-        if dual is not None:
-            number = dual_number.setdefault(id(dual), len(written.duals))
-            if number == len(written.duals):
-                written.duals.append(dual)
+        number = 0 if dual is None else duals.setdefault(id(dual), (len(duals), dual))[0]
         if multipliers is None:
-            written.tree += (FOREST, number)
+            tree += (FOREST, number)
             continue
-        place = set_number.setdefault(id(multipliers), len(written.multipliers))
-        if place == len(written.multipliers):
-            written.multipliers.append(_numbered(multipliers, row_number))
-        written.tree += (CLUSTERS, number, place)
-    written.rows = list(row_number)
-    return written
-
-
-def _numbered(
-    multipliers: tuple[tuple[NamedRow, float], ...], row_number: dict[NamedRow, int]
-) -> Multipliers:
-    used = [(row, y) for row, y in multipliers if y > 0]
-    numbers = tuple(row_number.setdefault(row, len(row_number)) for row, _ in used)
-    return Multipliers(numbers, tuple(float(y) for _, y in used))
-
-
-FloatArray = NDArray[np.float64]
+        if id(multipliers) not in sets:
+            used = [(row, float(y)) for row, y in multipliers if y > 0]
+            numbers = tuple(row_number.setdefault(row, len(row_number)) for row, _ in used)
+            sets[id(multipliers)] = len(sets), Multipliers(numbers, tuple(y for _, y in used))
+        tree += (CLUSTERS, number, sets[id(multipliers)][0])
+    known = [dual for _, dual in duals.values()]
+    return tree, known, list(row_number), [own for _, own in sets.values()]
 
 
 def smooth_shares(margins: FloatArray, gamma: float, smoothing: float) -> FloatArray:
@@ -204,10 +183,10 @@ def rounding_slack(
     units = (2 * n + n_multipliers + 4) * 2.0**grid
     coefficients = 8.0 * n * weight * 2.0**-44
     sums = 2.0**-49 * (problem.n_rows + 64) * (n * largest + gamma * weight)
-    return units + coefficients + sums + n * _score_slack(problem) + 2.0 * problem.error
+    return units + coefficients + sums + n * (3.0 * score_slack(problem) + 4.0 * problem.error)
 
 
-def _score_slack(problem: StructureProblem) -> float:
+def score_slack(problem: StructureProblem) -> float:
     """How far two computations of a decomposable local score may be apart.
 
     A checker has up to four logarithms or log-gammas per distinct row, each off by a unit of 2^-44

@@ -139,18 +139,13 @@ class Statement:
         if p is None:
             return said
         if said.gamma is not None or type(p) is not float or not 0.5 < p < 1.0:
-            raise MisfitError("statement: p must lie between 0.5 and 1, without gamma besides")
+            raise MisfitError("statement: p must lie between 0.5 and 1, and gamma must be absent")
         return replace(said, gamma=math.log(p / (1.0 - p)))
 
     def write(self) -> dict[str, Any]:
         """What is stated, as JSON values that :meth:`read` understands."""
         pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
         return {name: value for name, value in pairs if value is not None}
-
-    @property
-    def has_class(self) -> bool:
-        """Whether one of the variables is the class."""
-        return self.target is not None
 
     def differences_of(self, found: Statement) -> list[str]:
         """Where a statement that was found is not the one that is wanted here."""
@@ -159,17 +154,9 @@ class Statement:
             name, wanted = field.name, getattr(self, field.name)
             if wanted is None or name in _ASKED:
                 continue
-            if name in _RULE and found.listed is not None:
-                continue  # told once, below
             if not _same(name, wanted, getattr(found, name)):
                 told.append(_difference(name, wanted, getattr(found, name)))
-        if self._asks_for_a_rule and found.listed is not None:
-            told.append(f"the candidates are a custom list of {found.listed} parent sets, no rule")
         return told
-
-    @property
-    def _asks_for_a_rule(self) -> bool:
-        return self.listed is None and any(getattr(self, name) is not None for name in _RULE)
 
     def unsaid_in(self, said: Statement) -> list[str]:
         """Settings of this statement that another one does not mention."""
@@ -186,7 +173,7 @@ class Statement:
                 f"it is not {self.objective!r}"
             )
         if self.gap is not None and not gap <= self.gap:
-            told.append(f"the proven gap is {gap!r}, larger than {self.gap!r}")
+            told.append(f"the proved gap is {gap!r}, larger than {self.gap!r}")
         return told
 
     def record(self) -> dict[str, Any]:
@@ -194,7 +181,7 @@ class Statement:
         record = {f.name: getattr(self, f.name) for f in fields(self)}
         for name in _ASKED:
             del record[name]
-        if not self.has_class:
+        if self.target is None:
             record["variables"] = record.pop("features")
         if self.total_weight == math.inf:
             record["total_weight"] = None  # JSON has no such number
@@ -209,13 +196,13 @@ class Statement:
     def lines(self) -> Iterator[tuple[str, str]]:
         """For people: label and text, most important first."""
         yield "score", self.score_text()
-        if self.has_class:
+        if self.target is not None:
             labels = f"{printable(self.target or '')}: {shown(self.classes)}"
             yield "classes", f"{len(self.classes or ())} of {labels}"
-        kind = "features" if self.has_class else "variables"
+        kind = "features" if self.target is not None else "variables"
         yield kind, f"{len(self.features or ())}: {shown(self.features)}"
         if self.constant:
-            yield "constant", f"{shown(self.constant)} (no parents, nobody's parent)"
+            yield "constant", f"{shown(self.constant)} (neither parents nor children)"
         yield "rows", f"total weight {self.total_weight:.15g}, {self.distinct_rows} distinct"
         yield "candidates", self.candidate_text()
         if self.listed is None:
@@ -237,9 +224,9 @@ class Statement:
     def candidate_text(self) -> str:
         """The rule, or how much of all parent sets the list is."""
         if self.listed is not None:
-            sets = f"{self.listed} sets of at most {self.max_parents} parents"
-            return f"A CUSTOM LIST: {sets}; nothing is proved about structures outside of it"
-        if not self.has_class and self.max_parents == len(self.features or ()) - 1:
+            sets = f"A CUSTOM LIST of {self.listed} parent sets"
+            return f"{sets}; nothing is proved about structures outside of it"
+        if self.target is None and self.max_parents == len(self.features or ()) - 1:
             return "all sets of parents"
         text = f"all sets of at most {self.max_parents} parent{'s' * (self.max_parents != 1)}"
         if self.class_arcs == "all":
@@ -275,14 +262,10 @@ def differences(certificate: Certificate, wanted: Sequence[Statement]) -> list[s
     found = Statement.of(certificate)
     told = [text for statement in wanted for text in statement.differences_of(found)]
     names = certificate.data.names
-    if len(set(names)) < len(names) and any(_goes_by_name(s) for s in wanted):
-        told.append("two variables have the same name, so that names say nothing")
+    by_name = [(s.features, s.required, s.forbidden, s.structure) for s in wanted]
+    if len(set(names)) < len(names) and any(part is not None for s in by_name for part in s):
+        told.append("two variables have the same name, so names do not identify variables")
     return list(dict.fromkeys(told))
-
-
-def _goes_by_name(statement: Statement) -> bool:
-    named = (statement.features, statement.required, statement.forbidden, statement.structure)
-    return any(part is not None for part in named)
 
 
 def _score_fields(score: Score) -> dict[str, Any]:
@@ -294,28 +277,18 @@ def _score_fields(score: Score) -> dict[str, Any]:
 
 
 def _candidate_fields(data: Data, candidates: Candidates) -> dict[str, Any]:
-    """The rule, or the size of the list with the smallest rule that it would fit in."""
+    """The rule, or the size of the list."""
     rule = candidates.rule
     if rule is None:
-        every = [(i, own) for i, sets in enumerate(candidates.listed) for own in sets]
-        return {
-            "listed": len(every),
-            "max_parents": max((len(own) for _, own in every), default=0),
-            "class_restricted": all(i == 0 or not own or 0 in own for i, own in every),
-        }
+        return {"listed": sum(map(len, candidates.listed))}
     return {
         "max_parents": rule.max_parents,
         "class_restricted": rule.class_restricted,
         "class_arcs": rule.class_arcs,
-        "required": tuple(_arc(data, a) for a in rule.required),
-        "forbidden": tuple(_arc(data, a) for a in rule.forbidden),
+        "required": tuple((p, c) for p, c in (_names(data, a) for a in rule.required)),
+        "forbidden": tuple((p, c) for p, c in (_names(data, a) for a in rule.forbidden)),
         "constant": _names(data, rule.constant),
     }
-
-
-def _arc(data: Data, arc: tuple[int, int]) -> tuple[str, str]:
-    parent, child = _names(data, arc)
-    return parent, child
 
 
 def _names(data: Data, variables: Iterable[int]) -> tuple[str, ...]:
@@ -348,30 +321,23 @@ _WORDS = {
 
 def _difference(name: str, wanted: Any, found: Any) -> str:
     words = _WORDS.get(name, name.replace("_", " "))
+    if found is None and name in _RULE:
+        return f"the candidates are a custom list, {words} {wanted!r} was asked for"
     if found is None:
         return f"{words} is no part of the statement, {wanted!r} was asked for"
     if name == "structure":
-        return _structure_difference(_as_sets(wanted), _as_sets(found))
+        words, wanted, found = "the structure is another one", _arcs(wanted), _arcs(found)
     if isinstance(wanted, tuple):
-        parts = [
-            (f"{shown(left)} {verb}")
-            for left, verb in (
-                (_texts(x for x in found if x not in set(wanted)), "not asked for"),
-                (_texts(x for x in wanted if x not in set(found)), "missing"),
-            )
-            if left
-        ]
+        more, fewer = (set(a).difference(b) for a, b in ((found, wanted), (wanted, found)))
+        pairs = ((more, found, "not asked for"), (fewer, wanted, "missing"))
+        kinds = ((_texts(x for x in own if x in part), verb) for part, own, verb in pairs)
+        parts = [f"{shown(texts)} {verb}" for texts, verb in kinds if texts]
         return f"{words}: {'; '.join(parts) or 'the order is another one'}"
     return f"{words} is {found!r}, not {wanted!r}"
 
 
-def _structure_difference(wanted: dict[str, frozenset[str]], found: dict[str, Any]) -> str:
-    names = [n for n in {**wanted, **found} if wanted.get(n) != found.get(n)]
-    own, asked = (sorted(structure.get(names[0], ())) for structure in (found, wanted))
-    return (
-        f"the structure is another one: {printable(names[0])} has the parents {own}, not {asked} "
-        f"({len(names)} variables differ)"
-    )
+def _arcs(structure: NamedParents) -> NamedArcs:
+    return tuple((parent, name) for name, parents in structure for parent in parents)
 
 
 def _texts(items: Iterable[Any]) -> list[str]:

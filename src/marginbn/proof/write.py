@@ -31,11 +31,10 @@ from marginbn.proof.record import Claim, Cutoff, Relaxation, TreeNode, leaves, w
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.engine import is_interpreted
 from marginbn.solvers.branch_bound.kernels.bound import bound_box
-from marginbn.solvers.branch_bound.row_groups import RowsInUse
 from marginbn.solvers.compile import compile_seen
 from marginbn.solvers.interpreted import interpreting
 from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_gap
-from marginbn.solvers.run import Callback, Deadline, Run, Solver
+from marginbn.solvers.run import Callback, Deadline, RowsInUse, Run, Solver
 from marginbn.solvers.solve import solve_with
 from marginbn.solvers.tree_search import SearchTree, TreeSolver, initial_bound
 
@@ -235,7 +234,8 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
     run, relaxation = search.run, search.relaxation
     slack = relaxation.slack
     assert run.selection is not None  # the search began with one
-    written, groups = write_tree(search.root), relaxation.groups
+    tree, duals, rows, multipliers = write_tree(search.root)
+    groups = relaxation.groups
     return Certificate(
         fingerprint=definition.data.fingerprint(),
         data=definition.data,
@@ -245,10 +245,10 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
         objective=run.objective - slack,
         bound=max(search.proven, run.objective) + slack,
         grid=relaxation.grid,
-        tree=np.array(written.tree, dtype=np.int32),
-        duals=tuple(relaxation.final(dual) for dual in written.duals),
-        rows=tuple(written.rows),
-        multipliers=tuple(written.multipliers),
+        tree=np.array(tree, dtype=np.int32),
+        duals=tuple(relaxation.final(dual) for dual in duals),
+        rows=tuple(rows),
+        multipliers=tuple(multipliers),
         groups=groups,
         n_groups=0 if groups is None else int(groups.max()) + 1,
     )
@@ -272,7 +272,7 @@ def _warn_if_weaker(result: SolveResult, certificate: Certificate, stopped: Stat
     gap = relative_gap(certificate.objective, certificate.bound, result.scale)
     if gap <= result.gap + WORTH_A_WARNING:
         return
-    reason = "its arithmetic is coarser, and the optimum is small beside the weights"
+    reason = "its arithmetic is coarser, and the optimum is small compared with the weights"
     if stopped is not Status.OPTIMAL:
         reason = (
             "writing down a proof takes longer than finding it; "

@@ -144,7 +144,7 @@ def judge(
                 warnings.simplefilter("ignore", DataWarning)
                 logistic = logistic_accuracy(rows, classifier.table_settings())
         majority = max(c.n_rows for c in quality.classes) / len(labels)
-        where = f"{len(labels)} held-out rows"
+        where = held_out.where(classifier.n_samples_)
         judged = _judge_quality(quality, where, majority, logistic)
         is_other = about.get("n_rows", len(labels)) != len(labels)
         return replace(judged, elsewhere=about) if is_other else judged
@@ -226,7 +226,8 @@ def compare_on_test(
         fitted[name] = make().fit(rows.features, rows.labels)
     methods = []
     for name, entrant in fitted.items():
-        quality = _measure(entrant, test)
+        probabilities = entrant.predict_proba(test.features)
+        quality = Quality.measure(entrant.classes_.tolist(), test.labels, probabilities)
         half_width = evaluation.told_interval(quality.accuracy, test.n_rows)
         methods.append(MethodAccuracy(name, quality.accuracy, half_width, 0.0, quality))
     protocol = (
@@ -284,13 +285,6 @@ def _plain(classifier: BaseBNClassifier) -> dict[str, Callable[[], Any]]:
         LOGISTIC: partial(LogisticBaseline, settings),
         MAJORITY: partial(MajorityBaseline, settings),
     }
-
-
-def _measure(entrant: Entrant, rows: LabelledTable) -> Quality:
-    probabilities = entrant.predict_proba(rows.features)
-    predicted = entrant.classes_[probabilities.argmax(axis=1)]
-    evaluation.accuracy(predicted, rows.labels)  # refuses what cannot be compared
-    return Quality.measure(entrant.classes_.tolist(), rows.labels, probabilities)
 
 
 def _describe_folds(

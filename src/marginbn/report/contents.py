@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from marginbn.classifiers import BaseBNClassifier
+from marginbn.data.guardrails import drop_of
 from marginbn.data.inspection import DataReport, inspect_data
 from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import DataWarning
@@ -74,11 +75,6 @@ class Report:
         points = [0.0, *(effect.points for effect in self.effects)]
         return sorted(features, key=lambda i: (-points[i], i))
 
-    @property
-    def shown_class(self) -> int:
-        """The class whose probability is shown first: the second of two, else the first."""
-        return int(self.network.n_classes == 2)
-
     def warnings(self) -> list[str]:
         """What makes a good score worthless or needs a look, the most serious first."""
         found = [*self.notes]
@@ -100,7 +96,7 @@ class Report:
         name = self.network.names[effect.variable]
         return (
             f"{name!r} alone {GIVES_AWAY}: right in {100 * (1 - errors):.1f} % of the "
-            "training rows; drop it unless it is known before the class is"
+            f"training rows; drop it, {drop_of([name])}, unless it is known before the class is"
         )
 
 

@@ -3,11 +3,8 @@
 **The effect.** P(c | x = s) is the classifier's answer when one feature is known and nothing else.
 It is the number that ``posterior`` and the page give for the same question.
 
-**Points.** Knowing feature x alone moves the probabilities of the classes on average by
-
-    1/2 sum_{c, s} |P(c, s) - P(c) P(s)|,
-
-with two classes the mean of |P(c | s) - P(c)|. The page lists features in this order.
+**Points** are the feature importances (:func:`marginbn.network.explain.influence`);
+the page lists features in this order.
 
 **The band** is the 95 % interval of Wilson for the share of class c among the rows in state s. Rows
 are those given; without rows, their number is n P(s) and the share P(c | s).
@@ -24,15 +21,15 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.data.columns import Column
 from marginbn.data.labelled import LabelledTable
 from marginbn.exceptions import ProblemTooLargeError
+from marginbn.network.explain import influence
 from marginbn.network.wording import name_group
-
-FloatArray = NDArray[np.float64]
+from marginbn.problem.array_types import FloatArray
+from marginbn.problem.encoded import count_states
 
 BARS = 40
 """Columns of a density."""
@@ -88,9 +85,8 @@ class Effect:
 
     @property
     def points(self) -> float:
-        """How far knowing the feature alone moves the probabilities on average, up to 1."""
-        apart = np.outer(self.joint.sum(axis=1), self.joint.sum(axis=0))
-        return float(np.abs(self.joint - apart).sum() / 2)
+        """How far knowing the feature alone moves the probabilities on average."""
+        return influence(self.joint)
 
     @property
     def band(self) -> tuple[FloatArray, FloatArray]:
@@ -143,9 +139,7 @@ def count_by_class(classifier: BaseBNClassifier, rows: LabelledTable) -> list[Fl
     tables = []
     for i, arity in enumerate(classifier.network_.arities[1:]):
         known = (classes >= 0) & (codes[:, i] >= 0)
-        table = np.zeros((len(place), arity))
-        np.add.at(table, (classes[known], codes[known, i]), 1)
-        tables.append(table)
+        tables.append(count_states((classes[known], codes[known, i]), (len(place), int(arity))))
     return tables
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from marginbn.classifiers.measures import Quality
+from marginbn.network.wording import share
 from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
 from marginbn.report.comparison import Comparison
@@ -39,7 +40,7 @@ def _methods_table(comparison: Comparison) -> Markup:
     rows: list[list[Child]] = [
         [
             method.name,
-            f"{percent(method.accuracy)} ± {100 * method.half_width:.2f}",
+            share(method.accuracy, method.half_width),
             *_numbers(method.quality),
         ]
         for method in comparison.methods
@@ -75,8 +76,8 @@ def _write_details(quality: Quality, rows: str) -> list[Markup]:
     left = element("div", id="threshold") if is_binary else _by_class(quality)
     caption = (
         "Predictions of about the same probability, and how often they are right: on the diagonal "
-        "both agree. Columns count the rows, whiskers are 95 % intervals. Mean distance "
-        f"{100 * quality.calibration_error:.1f} points."
+        "both agree. Columns count the rows, whiskers are 95 % intervals. Their mean "
+        f"distance is the calibration error, {share(quality.calibration_error)}."
     )
     figure = element(
         "figure", charts.draw_calibration(quality.calibration), element("figcaption", caption)

@@ -109,7 +109,7 @@ def quality_card(report: Report) -> tuple[str, str, list[Child]]:
     low, high = max(0.0, judged.accuracy - half), min(1.0, judged.accuracy + half)
     sentence = join(
         element("strong", percent(judged.accuracy, 1), class_="figure"),
-        f" of {judged.rows} are classified right ({100 * low:.1f} to {100 * high:.1f} %).",
+        f" right on {judged.rows} ({100 * low:.1f} to {100 * high:.1f} %).",
     )
     kind, sign, others = _compare(judged)
     if kind == "good" and any(GIVES_AWAY in note for note in report.warnings()):
@@ -135,7 +135,7 @@ def _compare(judged: Judged) -> tuple[str, str, list[str]]:
         text = f"That is no better than always naming the most frequent class ({guess})."
         return "bad", "!", [text + logistic]
     if judged.accuracy - judged.half_width <= judged.majority:
-        text = f"Always naming the most frequent class gives {guess}: not clearly worse."
+        text = f"Always naming the most frequent class gives {guess}, not clearly less."
         return "open", "≈", [text + logistic]
     return "good", "✓", [f"Always naming the most frequent class gives {guess}.{logistic}"]
 
@@ -159,11 +159,10 @@ def _calibration(judged: Judged) -> list[Child]:
     error = judged.calibration_error
     if error is None:
         return []
-    points = f"{100 * error:.1f} points"
+    told = f"The calibration error of its probabilities is {percent(error, 1)}"
     if error > _FAIRLY_CALIBRATED:
-        return [f"Its probabilities are off by {points} on average: use them to rank cases only."]
-    words = "reliable" if error <= _WELL_CALIBRATED else "roughly right"
-    return [f"Its probabilities are {words}: off by {points} on average."]
+        return [f"{told}: use them to rank cases only."]
+    return [f"{told}: they are reliable." if error <= _WELL_CALIBRATED else f"{told}."]
 
 
 # --- what it is ---
@@ -227,7 +226,7 @@ def _probabilities(report: Report) -> str:
             "Counted in the rows. Whatever is not known of a case is averaged over by the network."
         )
     return (
-        f"Trained on this structure, within {model.gap:.0e} of their optimum. With one column "
+        f"Trained on this structure, {model.nearness}. With one column "
         "known, the answer is the share in the data; with all columns known, the trained model; "
         "in between, a mean of the two."
     )

@@ -17,6 +17,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 import tempfile
 import warnings
 import webbrowser
@@ -34,12 +35,12 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.classifiers.measures import Quality
+from marginbn.classifiers.progress import in_notebook
 from marginbn.classifiers.validation import check_count, check_positive
 from marginbn.exceptions import InputError
 from marginbn.files import PathLike, write_or_rescue, write_text
 from marginbn.network.layout import Point, lay_out
 from marginbn.network.network import BayesianNetwork
-from marginbn.notebook import in_notebook, show_html
 from marginbn.problem.structure import Structure
 from marginbn.report import comparison, contents, judgement, sections
 from marginbn.report.charts import Markup, element, join
@@ -113,7 +114,8 @@ class HTMLReport:
         Outside a notebook the page is written to a temporary file and opened in the browser.
         """
         if in_notebook():
-            show_html(self.frame(height))
+            display = sys.modules["IPython"].display
+            display.display(display.HTML(self.frame(height)))
             return
         with tempfile.NamedTemporaryFile(
             "w", suffix=".html", delete=False, encoding="utf-8"
@@ -274,7 +276,7 @@ def _document(report: contents.Report, body: Markup) -> str:
             "network": network_values(report.network),
             "model": model_values(report.classifier.answers_),
             "order": report.order,
-            "shown": report.shown_class,
+            "shown": int(report.network.n_classes == 2),  # first: the second of two classes
             "cuts": _cuts(report.classifier),
             "groups": groups,
             "picture": picture_values(report.network, groups),

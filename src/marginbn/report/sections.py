@@ -65,7 +65,10 @@ def write_details(report: Report) -> Markup:
     ]
     chosen: list[tuple[str, Child]] = [
         ("estimator", type(classifier).__name__),
-        *((key, charts.name(_setting(value))) for key, value in settings(classifier).items()),
+        *(
+            (key, charts.name(f"{value:.6g}" if isinstance(value, float) else str(value)))
+            for key, value in settings(classifier).items()
+        ),
     ]
     parts = [
         _fold("What was learned; scores are in nats", charts.definitions(learned, class_="facts")),
@@ -80,12 +83,6 @@ def write_details(report: Report) -> Markup:
 
 def _fold(title: str, *children: Markup) -> Markup:
     return element("details", element("summary", title), *children)
-
-
-def _setting(value: object) -> str:
-    if value is None:
-        return "none"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _data(data: DataReport) -> Markup:

@@ -20,22 +20,28 @@ from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.evaluation import told_interval
 from marginbn.classifiers.file_parts import Provenance
 from marginbn.classifiers.measures import Quality
+from marginbn.exceptions import ProblemTooLargeError
 from marginbn.network import wording
 from marginbn.network.layout import isolated_features
 from marginbn.network.network import BayesianNetwork
-from marginbn.network.wording import counted, percent, seconds, visible
+from marginbn.network.wording import counted, percent, seconds, share, visible
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status
 
 _ENDINGS = {
     Status.OPTIMAL: "optimal",
-    Status.GAP_LIMIT: "stopped at the requested gap",
+    Status.GAP_LIMIT: "stopped at the gap tolerance",
     Status.TIME_LIMIT: "stopped by the time limit",
+    Status.WORK_LIMIT: "stopped by its budget of work, not by a time limit",
     Status.NODE_LIMIT: "stopped by the node limit",
     Status.MEMORY_LIMIT: "stopped by the memory limit",
     Status.INTERRUPTED: "interrupted",
-    Status.ROUNDING: "nothing is left to search, but rounding moves the scores by as much",
+    Status.ROUNDING: "search finished, the rest is rounding",
 }
 _LABEL_WIDTH = 12
+_SHARES = ("accuracy", "balanced_accuracy", "calibration_error", "logistic_accuracy")
+"""Measures that are printed in per cent, as everywhere."""
+_DECIDING = 3
+"""Columns that the line of what decides names."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +51,15 @@ class AccuracyLine:
     value: float
     n_rows: int
     most_frequent: tuple[str, float]  # the commonest class of the rows, its share
+    where: str = ""  # which rows these are
 
     @classmethod
-    def of(cls, quality: Quality) -> AccuracyLine:
+    def of(cls, quality: Quality, where: str = "") -> AccuracyLine:
         """The accuracy among all measures of held-out rows."""
         common = max(quality.classes, key=lambda c: c.n_rows)
-        share = common.n_rows / quality.n_rows
-        return cls(quality.accuracy, quality.n_rows, (common.label, share))
+        part = common.n_rows / quality.n_rows
+        where = where or counted(quality.n_rows, "held-out row")
+        return cls(quality.accuracy, quality.n_rows, (common.label, part), where)
 
     @property
     def half_width(self) -> float:
@@ -63,9 +71,8 @@ class AccuracyLine:
         return {"value": self.value, "half_width": self.half_width, "n_rows": self.n_rows}
 
     def text(self) -> str:
-        """As in ``96.67 % +- 6.42 (30 rows)``."""
-        interval = f"+- {100 * self.half_width:.2f}"
-        return f"{percent(self.value)} {interval} ({counted(self.n_rows, 'row')})"
+        """As in ``96.7 % ± 6.4 (30 rows)``."""
+        return f"{share(self.value, self.half_width)} ({counted(self.n_rows, 'row')})"
 
 
 def summarise(
@@ -102,6 +109,7 @@ def summarise(
         "n_parameters": network.n_parameters,
         "about": msgspec.structs.asdict(classifier.provenance_ or Provenance()),
         "structure": parents_by_name(network),
+        "importances": importances(classifier),
         "accuracy": {"held out": accuracies[0].record()} if accuracies else {},
     }
 
@@ -178,21 +186,22 @@ def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyL
     if accuracies:
         return _measured(accuracies[0])
     if classifier.held_out_ is not None:
-        return _measured(AccuracyLine.of(classifier.held_out_.quality(classifier.classes_)))
+        held_out = classifier.held_out_
+        quality = held_out.quality(classifier.classes_)
+        return _measured(AccuracyLine.of(quality, held_out.where(classifier.n_samples_)))
     about = (classifier.provenance_ or Provenance()).held_out or {}
     value, n_rows = about.get("accuracy"), about.get("n_rows")
     if value is None or n_rows is None:
         return "Quality was not measured on held-out rows."
     rows = counted(int(n_rows), "held-out row")
-    return f"Accuracy on {rows}: {percent(value)}, by its file."
+    return f"Accuracy on {rows}: {share(value)}, by its file."
 
 
 def _measured(line: AccuracyLine) -> str:
-    rows = counted(line.n_rows, "held-out row")
-    sentence = f"Accuracy on {rows}: {percent(line.value)} +- {100 * line.half_width:.2f}"
-    label, share = line.most_frequent
-    words = "majority class" if line.value > share else "no better than the majority class"
-    return f"{sentence} ({words} {visible(label)}: {percent(share)})."
+    label, most = line.most_frequent
+    words = "majority class" if line.value > most else "no better than the majority class"
+    value = share(line.value, line.half_width)
+    return f"Accuracy on {line.where}: {value} ({words} {visible(label)}: {share(most)})."
 
 
 def describe_quality(
@@ -201,14 +210,17 @@ def describe_quality(
     """One sentence: accuracy next to simpler methods, log loss and AUC."""
     if quality is None:
         return quality_verdict(classifier)
-    line = AccuracyLine.of(quality)
-    others = [f"majority class {100 * line.most_frequent[1]:.1f} %"]
+    held_out, where = classifier.held_out_, ""
+    if held_out is not None and quality == held_out.quality(classifier.classes_):
+        where = held_out.where(classifier.n_samples_)
+    line = AccuracyLine.of(quality, where)
+    others = [f"majority class {share(line.most_frequent[1])}"]
     if logistic is not None:
-        others.append(f"logistic regression {100 * logistic:.1f} %")
+        others.append(f"logistic regression {share(logistic)}")
     auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
     return (
-        f"Accuracy on {counted(line.n_rows, 'held-out row')}: {100 * line.value:.1f} % ± "
-        f"{100 * line.half_width:.1f} ({', '.join(others)}); log loss {quality.log_loss:.3f}{auc}"
+        f"Accuracy on {line.where}: {share(line.value, line.half_width)} ({', '.join(others)}); "
+        f"log loss {quality.log_loss:.3f}{auc}"
     )
 
 
@@ -219,13 +231,15 @@ def describe_trained(classifier: BaseBNClassifier, saved: str | None = None) -> 
     structure = verdict(classifier)
     if classifier.result_ is not None:
         source, claim = _claim(classifier, classifier.result_)
-        structure = f"Structure: {claim} ({source}); {counted(arcs, 'arc')} between columns."
+        if source == "proved" and not is_proved(classifier):
+            source, claim = "best found", f"proved to be {claim}"
+        structure = f"Structure ({source}): {claim}; {counted(arcs, 'arc')} between columns."
     if model is None:
         return [structure]
     where = "The model" if saved is None else f"The model in {visible(saved)}"
     return [
         structure,
-        f"Probabilities: trained on this structure, within {model.gap:.0e} of their optimum. "
+        f"Probabilities: trained on this structure, {model.nearness}. "
         f"{where} is learned from all {classifier.n_samples_} rows.",
     ]
 
@@ -305,6 +319,8 @@ def facts(
 ) -> list[tuple[str, str]]:
     """The lines between verdict and structure: label and text of each."""
     network = classifier.network_
+    free = network.n_parameters
+    too_many = ", more than rows: expect overfitting" if free > classifier.n_samples_ else ""
     lines = [] if classifier.result_ is None else [("score", score_name(classifier))]
     if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
         lines.append(("chosen", _choice_text(classifier)))
@@ -313,7 +329,8 @@ def facts(
         ("classes", f"{network.n_classes}: {wording.listing(network.variables[0].states)}"),
         ("rows", _rows_text(classifier)),
         ("features", _features_text(network)),
-        ("parameters", _parameters_text(classifier)),
+        ("decides", _deciding_text(classifier)),
+        ("parameters", f"{free} free{too_many}"),
         ("trained", _trained_text(classifier)),
     ]
     lines += [("held out", line.text()) for line in accuracies]
@@ -321,11 +338,22 @@ def facts(
     return [(label, text) for label, text in lines if text]
 
 
-def _parameters_text(classifier: BaseBNClassifier) -> str:
-    """How many there are, and whether that is too many."""
-    free = classifier.network_.n_parameters
-    few = free > classifier.n_samples_
-    return f"{free} free{', more than rows: expect overfitting' * few}"
+def importances(classifier: BaseBNClassifier) -> dict[str, float]:
+    """Feature importances by column, the largest first; none where they are too much to compute."""
+    try:
+        values = classifier.feature_importances_.tolist()
+    except ProblemTooLargeError:
+        return {}
+    columns = [plan.name for plan in classifier.preparation_.columns]
+    pairs = zip(columns, values, strict=True)
+    return dict(sorted(pairs, key=lambda pair: -pair[1]))
+
+
+def _deciding_text(classifier: BaseBNClassifier) -> str:
+    """The columns that move the probabilities most when they are known alone."""
+    pairs = [*importances(classifier).items()][:_DECIDING]
+    names = [f"{visible(name)} {100 * value:.1f}" for name, value in pairs if value > 0]
+    return f"{', '.join(names)} points" if names else ""
 
 
 def _trained_text(classifier: BaseBNClassifier) -> str:
@@ -335,7 +363,7 @@ def _trained_text(classifier: BaseBNClassifier) -> str:
         return ""
     tables = counted(len(model.design.cells.features), "effect")
     pairs = counted(len(model.design.pairs), "family table")
-    return f"{tables} and {pairs}, within {model.gap:.0e} of their optimum"
+    return f"{tables} and {pairs}, {model.nearness}"
 
 
 def _search_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
@@ -343,11 +371,12 @@ def _search_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     result = classifier.result_
     if result is None:
         return []
+    took, nodes = seconds(result.seconds), f", {counted(result.nodes, 'node')}" * bool(result.nodes)
     return [
         ("objective", wording.number(result.objective)),
         ("bound", wording.number(result.bound)),
         ("gap", percent(result.gap)),
-        ("search", _search_text(result)),
+        ("search", f"{_ENDINGS[result.status]} after {took}, {result.solver}{nodes}"),
         ("certificate", _certificate_text(classifier)),
     ]
 
@@ -364,20 +393,16 @@ def _provenance_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     about = classifier.provenance_ or Provenance()
     versions = ", ".join(f"{name} {text}" for name, text in (about.versions or {}).items())
     made = f"{about.created} with {versions}" if about.created else ""
-    measures = (about.held_out or {}).items()
     numbers = [
-        f"{name.replace('_', ' ')} {value:.4g}" for name, value in measures if value is not None
+        f"{name.replace('_', ' ')} {share(value) if name in _SHARES else f'{value:.4g}'}"
+        for name, value in (about.held_out or {}).items()
+        if value is not None
     ]
     return [
         ("created", made),
         ("data", f"sha256 {about.data_sha256}" if about.data_sha256 else ""),
         ("measured", ", ".join(numbers)),
     ]
-
-
-def _search_text(result: SolveResult) -> str:
-    nodes = f", {counted(result.nodes, 'node')}" if result.nodes else ""
-    return f"{_ENDINGS[result.status]} after {seconds(result.seconds)}, {result.solver}{nodes}"
 
 
 def _certificate_text(classifier: BaseBNClassifier) -> str:

@@ -33,13 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import ProblemTooLargeError
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.candidates import MAX_CANDIDATES, Arc
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import Masks, masks_of, renamed, set_sizes
 from marginbn.scoring.sums import SetSums, kernels, states_of, with_member
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 TOLERANCE = 1e-9
 """Relative to the total weight: scores that differ by less are compared again later."""

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.candidates import (
     Arc,
     CandidateRule,
@@ -21,20 +21,17 @@ from marginbn.problem.candidates import (
     enumerate_candidates,
     refuse_without_candidates,
 )
-from marginbn.problem.dominance import dominated_sets
 from marginbn.problem.encoded import EncodedData
-from marginbn.problem.masks import Masks, ParentSets, renamed, sorting_order
+from marginbn.problem.masks import Masks, ParentSets, dominated_sets, renamed, sorting_order
 from marginbn.problem.problem import (
     StructureProblem,
     check_match,
     drop_dominated,
     linear_problem,
 )
-from marginbn.problem.scores import get_local_score
+from marginbn.problem.scores import ScoreName, get_local_score
 from marginbn.scoring.climbing import Climb, Progress, climb_lattices, find_lattices
 from marginbn.scoring.sums import COMPILED, SetSums, exact_values
-
-FloatArray = NDArray[np.float64]
 
 
 class ScoringListener:
@@ -55,7 +52,7 @@ class ScoringListener:
 
 def local_scores(
     data: EncodedData,
-    score: str = "bic",
+    score: ScoreName = "bic",
     max_parents: int | None = None,
     *,
     equivalent_sample_size: float = 1.0,

@@ -27,12 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import Masks, member_order
 from marginbn.problem.scores import ROUNDINGS, counts_are_exact
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 KNOWN_BYTES = 16_000_000
 """For values of log Gamma that were computed already."""

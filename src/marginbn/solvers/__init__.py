@@ -1,6 +1,6 @@
 """Solvers: siblings behind one protocol."""
 
-from marginbn.solvers.result import SolveResult, Status, TracePoint, paper_gap, relative_gap
+from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_gap
 from marginbn.solvers.run import Deadline, Limits
 from marginbn.solvers.solve import (
     Search,
@@ -21,7 +21,6 @@ __all__ = [
     "available_solvers",
     "choose_solver",
     "get_solver",
-    "paper_gap",
     "relative_gap",
     "solve_structure",
     "solver_names",

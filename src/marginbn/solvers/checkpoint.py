@@ -12,14 +12,12 @@ Reading builds plain values and arrays of numbers only, so nothing in a file is 
 Sizes that a header claims are believed only if they add up to the size of the file, so no file
 makes the reader take more memory than its own length.
 
-What a long solve keeps on disk, so that its end costs nothing.
-
-A checkpoint holds the incumbent, the bound and, where the solver has one, the search tree. It
-is written after :data:`FIRST` second, then after twice as long and so on up to every
-:data:`INTERVAL` seconds (less often if writing takes long), and when the solve ends for whatever
-reason. Each one is written next to the file and takes its place in one step; the
-one before stays as ``<name>.previous``. So at every moment a complete checkpoint is on the disk,
-and a process that is killed, a full disk or a power failure costs at most the time since.
+A checkpoint holds the incumbent, the bound and, where the solver has one, the search tree
+(``open_nodes.py``). It is written after :data:`FIRST` second, then after twice as long and so on up
+to every :data:`INTERVAL` seconds (less often if writing takes long), and when the solve ends for
+whatever reason. Each one is written next to the file and takes its place in one step. So at every
+moment a complete checkpoint is on the disk, and a process that is killed, a full disk or a power
+failure costs at most the time since.
 
 A bound in a checkpoint is believed: it was proved by the process that wrote it. The fingerprint of
 the problem and the checksum guard against accidents, not against forgery.
@@ -118,7 +116,7 @@ def _check_kind(content: bytes, name: str) -> None:
     if start.startswith(KIND):
         raise InputError(
             f"{name} is a checkpoint of another version of marginbn; finish it with that version, "
-            "or remove it (or name another file) to start anew"
+            "or remove it (or name another file) to start again"
         )
     raise InputError(f"{name} is not a checkpoint and will not be written over; name another file")
 
@@ -239,11 +237,6 @@ class Checkpoint:
         self._next = time.perf_counter() + self._interval
 
     @property
-    def previous(self) -> str:
-        """Where the checkpoint before the last one stays."""
-        return f"{self.path}.previous"
-
-    @property
     def is_due(self) -> bool:
         """Whether it is time to save."""
         return time.perf_counter() >= self._next
@@ -251,33 +244,19 @@ class Checkpoint:
     # ------------------------------------------------------------------ reading
 
     def _load(self) -> Saved | None:
-        """The newest complete checkpoint, or None; falling back gives a warning."""
-        broken = ""
-        if os.path.exists(self.path):
-            stamp = _stamp(self.path)
-            try:
-                saved = self._read(self.path)
-            except BrokenFileError as error:
-                broken = f"the checkpoint {self.path} cannot be used ({error}); "
-            else:
-                self._stamp = stamp
-                return saved
-        if not os.path.exists(self.previous):
-            if broken:
-                self._warn(f"{broken}there is no earlier one, the search starts anew")
+        """The checkpoint in the file, or None; one that cannot be used gives a warning."""
+        if not os.path.exists(self.path):
             return None
-        return self._load_previous(broken or f"the checkpoint {self.path} is missing; ")
-
-    def _load_previous(self, reason: str) -> Saved | None:
+        stamp = _stamp(self.path)
         try:
-            saved = self._read(self.previous)
+            saved = self._read(self.path)
         except BrokenFileError as error:
             self._warn(
-                f"{reason}nor can the one before it, {self.previous} ({error}): the search "
-                "starts anew"
+                f"the checkpoint {self.path} cannot be used ({error}); the search starts from "
+                "scratch"
             )
             return None
-        self._warn(f"{reason}the search goes on from the one before it, {self.previous}")
+        self._stamp = stamp
         return saved
 
     def _read(self, path: str) -> Saved:
@@ -290,7 +269,7 @@ class Checkpoint:
         if frame.about.get("fingerprint") != self._fingerprint:
             raise InputError(
                 f"{path} is the checkpoint of another problem (other data, weights, candidates, "
-                "gamma, smoothing or score); name another file, or remove this one to start anew"
+                "gamma, smoothing or score); name another file, or remove this one to start again"
             )
         return _saved_of(frame, self._problem)
 
@@ -314,14 +293,14 @@ class Checkpoint:
             if not self._has_warned:
                 self._has_warned = True
                 reason = "out of memory" if isinstance(error, MemoryError) else error
-                self._warn(f"{reason}; the search goes on, and so do the attempts to save it")
+                self._warn(f"{reason}; the search continues, and tries again to save it")
         finally:
             now = time.perf_counter()
             self._interval = min(2.0 * self._interval, self._longest)
             self._next = now + max(self._interval, (now - begin) / LARGEST_SHARE)
 
     def _write(self, parts: Iterable[bytes | memoryview]) -> None:
-        """Only when the new file is complete on the disk does the old one become the previous."""
+        """The new file takes the place of the old one when it is complete on the disk."""
         written = None
         try:
             with replacing(self.path) as temporary:
@@ -330,7 +309,6 @@ class Checkpoint:
                     file.flush()
                     files.disk.fsync(file.fileno())
                 written = _stamp(temporary)
-                self._keep_previous()
         finally:  # a failure after the last step must not make our own file a stranger's
             if written == _stamp(self.path):
                 self._stamp = written
@@ -338,12 +316,6 @@ class Checkpoint:
     def _is_foreign(self) -> bool:
         """Whether somebody else has written the file since we last read or wrote it."""
         return self._stamp is not None and _stamp(self.path) not in (self._stamp, None)
-
-    def _keep_previous(self) -> None:
-        """Give the present file a second name; it keeps its own until the new one is complete."""
-        if self._stamp is None or not os.path.exists(self.path):
-            return  # nothing there, or nothing complete
-        keep_as(self.path, self.previous)
 
     @staticmethod
     def _warn(message: str) -> None:
@@ -366,23 +338,6 @@ def _check_place(path: str) -> None:
     if not os.path.isdir(os.path.dirname(path)):
         raise InputError(f"checkpoint must lie in an existing folder, got {path}")
     try_writing(path, "checkpoint")
-
-
-def keep_as(path: str, second: str) -> None:
-    """Give a file a second name, whatever had it before; where files have one name, move it."""
-    spare = f"{second}.new"
-    with suppress(OSError):
-        files.disk.unlink(spare)
-    try:
-        files.disk.link(path, spare)
-    except OSError:  # a file system without second names: for a moment only this one is left
-        files.disk.replace(path, second)
-        return
-    try:
-        files.disk.replace(spare, second)
-    finally:  # renaming between two names of one file does nothing and leaves both
-        with suppress(OSError):
-            files.disk.unlink(spare)
 
 
 ABANDONED_AFTER = 3600.0

@@ -2,15 +2,20 @@
 
 *Ramp-up.* The coordinator searches alone until there are some nodes for every worker, which makes
 its arrays meanwhile. Then workers get parts, the best bounds first (``subtree.py``), for a second
-or some; what is left of a part comes back, joins what waits, and the worker gets the best again. A
-part is a value: nodes, incumbent, seconds. So a worker that is lost loses nothing but time: Dask
-gives its part to another, and should it give up, the coordinator does.
+or some; what is left of a part comes back, joins what waits, and the worker gets the best again.
+
+*Losses.* A part is a value: nodes, incumbent, seconds. The coordinator keeps it until an answer is
+there. The part of a worker that is gone waits again at once, and one that does not come back within
+some turns, too: whichever answer is first counts, a later one is ignored. A worker gets nothing
+more while it owes an answer. Without a scheduler the search ends with all that the coordinator has.
+
+*Versions.* A worker begins with its stamp (engine and problem), and every answer carries one. What
+has another stamp is refused: a proof must not rest on another engine.
 
 *Bound.* The largest of all that waits, of all parts that are out *as they were given*, of all that
 was ever discarded, and of the incumbent: an upper bound at every moment.
 
-*Incumbents* go round at once, by a variable that every worker looks at and writes to; what a part
-has found comes back with it in any case.
+*Incumbents* come back with a part, and every part begins with the best: after a turn all know it.
 
 *Checkpoint.* Everything that waits or is out, as one tree in the ordinary file: a search goes on
 from it on the same cluster, on another, or on none.
@@ -22,30 +27,31 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 import math
 import os
-import threading
 import time
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, MissingDependencyError, OptimalityWarning
 from marginbn.interrupts import REQUESTS
-from marginbn.problem.problem import StructureProblem
+from marginbn.problem.array_types import FloatArray
 from marginbn.solvers.branch_bound import BranchBoundSolver
-from marginbn.solvers.branch_bound.saved_tree import OpenNodes, join
 from marginbn.solvers.checkpoint import SearchState
+from marginbn.solvers.open_nodes import OpenNodes, join
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Run, Solver, Stopped
-from marginbn.solvers.subtree import Answer, Learned, Task, get_ready, solve_part
+from marginbn.solvers.subtree import Answer, Task, get_ready, solve_part, stamp
 from marginbn.solvers.tree_search import SEED_STEP, begin
 
 T = TypeVar("T")
@@ -65,17 +71,17 @@ PORTION = 16_000_000
 LOOK = 0.2
 """Seconds between two looks at the clock, at what was found and at the checkpoint."""
 
-NEWS = 0.3
-"""Seconds between two looks of a worker at what others have found."""
-
 PATIENCE = 10.0
 """Seconds in which a scheduler has to answer."""
 
 LOADING = 120.0
-"""Seconds in which workers have to load or compile the engine, before the clock starts."""
+"""Seconds in which workers have to load or compile the engine: at the start, and in one part."""
 
-MOST_LOSSES = 20
-"""Parts that may get lost before the search is given up."""
+MOST_LOSSES, LOSSES_WITHIN = 20, 600.0
+"""Parts that may get lost within so many seconds before the search is given up."""
+
+LATE_TURNS, LATE_SECONDS = 4, 15.0
+"""Turns, and seconds besides, after which a part is handed out again: making arrays takes some."""
 
 
 def _distributed() -> Any:
@@ -140,51 +146,18 @@ def count_workers(client: Any) -> int:
     return max(1, sum(int(count) for count in client.ncores().values()))
 
 
-def work_on(solver: BranchBoundSolver, problem: StructureProblem, task: Task, news: str) -> Answer:
-    """What a worker does with a part; it hears of incumbents by the variable of this name."""
-    distributed = _distributed()
-    client = distributed.get_worker()._get_client()
-    board = Board(distributed.Variable(news, client=client))
-    with board.listening():
-        return solve_part(solver, problem, task, board.look, board.write)
-
-
-class Board:
-    """Where the best selection stands that anybody knows."""
-
-    def __init__(self, variable: Any) -> None:
-        self._variable = variable
-        self._heard: NDArray[np.int64] | None = None
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Ask for news now and then while the block runs, in a thread of its own: nobody waits for
-        the network.
-        """
-        is_over = threading.Event()
-
-        def listen() -> None:
-            while not is_over.wait(NEWS):
-                with suppress(Exception):  # without news a search goes on
-                    written = self._variable.get(timeout=1.0)
-                    if written:
-                        self._heard = np.array(written, dtype=np.int64)
-
-        threading.Thread(target=listen, name="marginbn news", daemon=True).start()
-        try:
-            yield
-        finally:
-            is_over.set()
-
-    def look(self) -> NDArray[np.int64] | None:
-        """The selection there; None if there is no news."""
-        heard, self._heard = self._heard, None
-        return heard
-
-    def write(self, selection: NDArray[np.int64]) -> None:
-        """Tell everybody."""
-        with suppress(Exception):
-            self._variable.set([int(k) for k in selection], timeout=1.0)
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Losses are reported in one line each, not by the pages that distributed logs of them."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    levels = {name: logging.getLogger(name).level for name in names}
+    try:
+        for name in names:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
 
 
 @dataclass
@@ -235,28 +208,40 @@ class Waiting:
         return nodes.some(chosen)
 
 
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Nodes that a worker has, and when they are handed out again."""
+
+    nodes: OpenNodes
+    worker: str
+    late: float
+
+
 class Coordinator:
     """One search: what waits, what is out, and what is known."""
 
     def __init__(self, run: Run, solver: BranchBoundSolver, client: Any) -> None:
         self.run, self.solver, self.client = run, solver, client
         self.waiting = Waiting()
-        self.out: dict[Any, OpenNodes] = {}
-        self.losses = 0
+        self.out: dict[Any, Part] = {}
+        self.late: dict[Any, str] = {}  # futures that are not waited for any more, by worker
+        self.checks: dict[str, Any] = {}  # what every worker says of its engine
+        self.refused: set[str] = set()
+        self.answered: set[str] = set()  # workers that have compiled the engine
+        self.pseudocosts: FloatArray | None = None  # sums of all workers
+        self.n_workers = 1  # parts that all workers together may have
+        self.losses: list[float] = []
+        self._stamp = stamp(run.problem)
         self._turn = FIRST_TURN
         self._seeds = itertools.count(1)
-        self._news = f"marginbn-{uuid.uuid4().hex}"
-        self._told = -math.inf
+        self._name = f"marginbn-{uuid.uuid4().hex}"
         self._problem: Any = None
-        self._readiness: list[Any] = []
-        self._board: Board | None = None
-        self._learned = Learned.nothing()
 
     # ------------------------------------------------------------------ ramp-up
 
     def ramp_up(self) -> bool:
         """Search alone until there are nodes for everybody; returns whether anything is left."""
-        self._let_get_ready()
+        self._check_workers()
         run = self.run
         if run.saved is None or not run.saved.search.arrays:
             run.look()  # connecting may have taken all the time
@@ -280,23 +265,77 @@ class Coordinator:
         self.waiting.put(OpenNodes(**state.arrays))
         return not run.is_closed and self.waiting.count > 0
 
-    def _let_get_ready(self) -> None:
-        """Every worker makes its arrays before there is anything to search; nobody waits for it."""
-        problem = self._scattered()
-        if problem is None:
-            return
-        limit = self.run.limits.memory
-        self._readiness = [
-            self.client.submit(
-                get_ready, self.solver, problem, limit, workers=[address], pure=False
-            )
-            for address in self.client.ncores()
-        ]
+    def _check_workers(self) -> dict[str, int]:
+        """Parts that every worker may have: of those here whose engine is the one of this process.
+        A new worker makes its arrays and tells which it has; nothing waits for it.
+        """
+        there = self._call("ncores")
+        self.n_workers = max(1, sum(int(count) for count in there.values()))
+        for address in [address for address in self.checks if address not in there]:
+            self.checks.pop(address)
+        for address in there.keys() - self.checks.keys():
+            problem = self._scattered(list(there))
+            if problem is not None:
+                self.checks[address] = self.client.submit(
+                    get_ready,
+                    self.solver,
+                    problem,
+                    self.run.limits.memory,
+                    workers=[address],
+                    pure=False,
+                )
+        ours = {
+            address: int(count)
+            for address, count in there.items()
+            if address in self.checks and self._is_ours(address)
+        }
+        if there and self.refused >= there.keys():
+            self._give_up("all workers are left out")
+            raise Stopped(Status.INTERRUPTED)
+        return ours
 
-    @property
-    def n_workers(self) -> int:
-        """Parts that can be worked on at a time: one per thread."""
-        return count_workers(self.client)
+    def _is_ours(self, address: str) -> bool:
+        """Whether a worker has the engine of this process, as far as it has answered."""
+        check = self.checks[address]
+        if not isinstance(check, str):
+            if check.status == "pending":
+                return False
+            try:
+                check = str(check.result(timeout=PATIENCE) or "version 0.2.0 or earlier")
+            except Exception as error:  # whatever it is, this worker cannot do the work
+                check = f"{type(error).__name__}: {error}".splitlines()[0]
+            self.checks[address] = check
+        if check != self._stamp:
+            self._refuse(address, check)
+        return bool(check == self._stamp)
+
+    def _refuse(self, address: str, told: str) -> None:
+        """Say once which worker is left out, and why."""
+        if address not in self.refused:
+            self.refused.add(address)
+            warnings.warn(
+                f"worker {address} is left out: it has another marginbn or problem ({told}; here "
+                f"{self._stamp}); install the same version there",
+                OptimalityWarning,
+                stacklevel=2,
+            )
+
+    def _call(self, name: str) -> Any:
+        """Ask the scheduler something; without an answer the search ends."""
+        try:
+            method = getattr(self.client.scheduler, name)
+            return self.client.sync(method, callback_timeout=PATIENCE)
+        except (OSError, TimeoutError, ValueError, RuntimeError, CancelledError) as error:
+            self._give_up(f"the scheduler does not answer ({type(error).__name__})")
+            raise Stopped(Status.INTERRUPTED) from None
+
+    def _give_up(self, why: str) -> None:
+        warnings.warn(
+            f"the search on the cluster ended early: {why}; the best structure so far and its "
+            "bound are returned, and a checkpoint is kept where one was asked for",
+            OptimalityWarning,
+            stacklevel=2,
+        )
 
     # ------------------------------------------------------------------ the search
 
@@ -304,12 +343,8 @@ class Coordinator:
         """Hand out parts until nothing is left or a limit is reached."""
         run = self.run
         run.snapshot = self.snapshot
-        variable = _distributed().Variable(self._news, client=self.client)
-        self._board = Board(variable)
-        self._board.write(np.zeros(0, dtype=np.int64))
         try:
             while True:
-                self._tell()
                 run.improve_bound(self.bound)
                 if run.is_closed or not (self.out or self.waiting.count):
                     return Status.OPTIMAL
@@ -332,7 +367,7 @@ class Coordinator:
     @property
     def bound(self) -> float:
         """Of everything, as said above."""
-        given = [float(nodes.bound.max()) for nodes in self.out.values()]
+        given = [float(part.nodes.bound.max()) for part in self.out.values()]
         open_ones = max(max(given, default=-math.inf), self.waiting.bound) + self._constant
         return max(open_ones, self.run.objective)
 
@@ -346,45 +381,65 @@ class Coordinator:
 
     def snapshot(self) -> SearchState:
         """Everything that is not decided, as one tree."""
-        nodes = [*self.waiting.nodes, *self.out.values()]
+        nodes = [*self.waiting.nodes, *(part.nodes for part in self.out.values())]
         if not nodes:
             return SearchState(self.solver.name, self.run.nodes)
         whole = join(nodes)
         numbers = np.array([max(self.waiting.floor, whole.floor), whole.numbers[1]])
         return SearchState(self.solver.name, self.run.nodes, replace(whole, numbers=numbers).arrays)
 
-    def _tell(self) -> None:
-        if self.run.selection is not None and self.run.objective > self._told:
-            self._told = self.run.objective
-            if self._board is not None:
-                self._board.write(self.run.selection)
-
     def _hand_out(self) -> None:
         """A part for every worker that has none."""
-        workers = self.n_workers
-        while len(self.out) < workers:
-            problem = self._scattered()
-            if problem is None:
-                return
-            nodes = self.waiting.take(self._fair_share(workers))
+        self._take_back_late()
+        workers = self._check_workers()
+        busy = Counter([*(part.worker for part in self.out.values()), *self.late.values()])
+        idle = list((Counter(workers) - busy).elements())
+        share = self._fair_share(max(1, self.n_workers - len(self.late)))
+        for address in idle:
+            problem = self._scattered([address for address in workers if address not in busy])
+            nodes = None if problem is None else self.waiting.take(share)
             if nodes is None:
                 return
+            task = self._task(nodes)
             future = self.client.submit(
-                work_on,
+                solve_part,
                 self.solver,
                 problem,
-                self._task(nodes),
-                self._news,
+                task,
+                workers=[address],
                 pure=False,
-                key=f"{self._news}-{next(self._seeds)}",
+                key=f"{self._name}-{next(self._seeds)}",
             )
-            self.out[future] = nodes
+            spare = LATE_SECONDS if address in self.answered else LOADING
+            late = time.monotonic() + LATE_TURNS * task.seconds + spare
+            self.out[future] = Part(nodes, address, late)
+
+    def _take_back_late(self) -> None:
+        """Parts of workers that are gone or late wait again."""
+        for future, part in list(self.out.items()):
+            is_gone = part.worker not in self.checks
+            if is_gone or time.monotonic() > part.late:
+                self.waiting.put(part.nodes)
+                del self.out[future]
+                if is_gone:
+                    self._problem = None  # it may have gone with them
+                    self._count_loss()
+                else:
+                    self.late[future] = part.worker
+                    warnings.warn(
+                        f"worker {part.worker} does not answer: its part of the search goes to "
+                        "another one",
+                        OptimalityWarning,
+                        stacklevel=2,
+                    )
+        for future in [future for future in self.late if future.status != "pending"]:
+            del self.late[future]  # the part has been handed out again: the answer is ignored
 
     def _fair_share(self, workers: int) -> int:
         """Nodes for the next part: with all that waits or is out everybody has as many. A worker
         that has all its nodes at hand searches the best first; with a few it would go deep.
         """
-        out = sum(len(nodes.bound) for nodes in self.out.values())
+        out = sum(len(part.nodes.bound) for part in self.out.values())
         return -(-(self.waiting.count + out) // workers)
 
     def _task(self, nodes: OpenNodes) -> Task:
@@ -395,14 +450,16 @@ class Coordinator:
         seed = run.seed + SEED_STEP * next(self._seeds)
         limits = run.limits
         return Task(
-            nodes.arrays, run.selection, seconds, limits.gap, seed, limits.memory, self._learned
+            nodes.arrays, run.selection, seconds, limits.gap, seed, limits.memory, self.pseudocosts
         )
 
-    def _scattered(self) -> Any:
-        """The problem on all workers; None if one of them is just being lost."""
+    def _scattered(self, workers: list[str]) -> Any:
+        """The problem on these workers; None if one of them is just being lost."""
         if self._problem is None or self._problem.status != "finished":
             try:
-                self._problem = self.client.scatter(self.run.problem, broadcast=True, hash=False)
+                self._problem = self.client.scatter(
+                    self.run.problem, workers=workers, broadcast=True, hash=False
+                )
             except (OSError, TimeoutError):  # a connection was closed: the next time without it
                 self._count_loss()
                 time.sleep(LOOK)
@@ -411,54 +468,63 @@ class Coordinator:
 
     def _collect(self) -> None:
         """Take back what is done, or look again soon."""
-        with suppress(TimeoutError), self.client.as_current():
-            _distributed().wait(list(self.out), timeout=LOOK, return_when="FIRST_COMPLETED")
+        with suppress(TimeoutError, CancelledError), self.client.as_current():
+            if self.out:
+                _distributed().wait(list(self.out), timeout=LOOK, return_when="FIRST_COMPLETED")
+            else:  # all workers are late or new
+                time.sleep(LOOK)
         for future in [f for f in self.out if f.status != "pending"]:
-            nodes = self.out[future]
-            if future.status == "finished":
-                self._accept(future.result())
+            part = self.out[future]
+            answer = None
+            with suppress(TimeoutError, CancelledError, OSError):  # it may be lost on its way
+                answer = future.result(timeout=PATIENCE) if future.status == "finished" else None
+            if answer is None:
+                self._lose(future, part)
             else:
-                self._lose(future, nodes)
+                self._accept(part, answer)
             del self.out[future]  # only now: an interrupt must not lose a node
             future.release()
 
-    def _accept(self, answer: Answer) -> None:
+    def _accept(self, part: Part, answer: Answer) -> None:
+        told = getattr(answer, "stamp", "version 0.2.0 or earlier")
+        if told != self._stamp:
+            self._refuse(part.worker, told)
+            self.waiting.put(part.nodes)
+            return
+        self.answered.add(part.worker)
         self.waiting.put(OpenNodes(**answer.arrays))
+        if answer.pseudocosts is not None:
+            known = 0.0 if self.pseudocosts is None else self.pseudocosts
+            self.pseudocosts = known + answer.pseudocosts
         self.run.nodes += answer.nodes
-        self._learned += answer.learned
         self.run.offer(answer.selection)
 
-    def _lose(self, future: Any, nodes: OpenNodes) -> None:
+    def _lose(self, future: Any, part: Part) -> None:
         """A part whose worker is gone waits again; what went wrong inside of one is raised."""
         if future.status == "error":
             error = future.exception()
             if not isinstance(error, _distributed().KilledWorker):
                 raise error
-        self.waiting.put(nodes)
+        self.waiting.put(part.nodes)
         self._problem = None  # it may have gone with them
         self._count_loss()
 
     def _count_loss(self) -> None:
         """Give up after too many."""
-        self.losses += 1
-        if self.losses > MOST_LOSSES:
-            warnings.warn(
-                f"{self.losses} parts of the search got lost on the cluster: it is given up, with "
-                "the gap reached so far; look at the logs of the workers",
-                OptimalityWarning,
-                stacklevel=2,
-            )
+        now = time.monotonic()
+        self.losses = [loss for loss in self.losses if now - loss < LOSSES_WITHIN] + [now]
+        if len(self.losses) > MOST_LOSSES:
+            minutes = LOSSES_WITHIN / 60
+            self._give_up(f"more than {MOST_LOSSES} parts were lost in {minutes:.0f} minutes")
             raise Stopped(Status.INTERRUPTED)
 
     def _end(self) -> None:
         """Nothing of ours goes on at the workers; what is out waits again."""
-        for future in self._readiness:
+        for part in self.out.values():
+            self.waiting.put(part.nodes)
+        for future in [*self.checks.values(), *self.late, *self.out]:  # checks that are over: text
             with suppress(Exception):
                 future.cancel()
-        for future, nodes in list(self.out.items()):
-            with suppress(Exception):
-                future.cancel()
-            self.waiting.put(nodes)
         self.out.clear()
 
 
@@ -469,7 +535,7 @@ def solve_on_cluster(solver: Solver, run: Run, dask: Any) -> SolveResult:
             f"dask is for the solver 'branch_bound' (at most two parents), and {solver.name!r} "
             "would be used; leave dask out"
         )
-    with connected(dask, run.n_jobs) as client:
+    with connected(dask, run.n_jobs) as client, _quiet():
         run.n_jobs = 1
         loading = [
             client.submit(BranchBoundSolver.prepare, solver, workers=[address], pure=False)

@@ -1,55 +1,39 @@
-"""How every kernel is compiled, and where its machine code is kept.
+"""How kernels are compiled, and where their machine code is kept.
 
-``fastmath`` stays off: bounds rely on IEEE rounding, and the error terms of the kernels count
-operations in the order in which they are written. Only kernels that no bound depends on are
-:data:`REORDERED`. ``error_model="numpy"`` only removes the zero-division checks.
+**Entries and drafts.** Only an :func:`entry` becomes machine code, with everything that it calls
+inside. A :func:`kernel` is called by other kernels, which contain a copy of it; so it stays a
+*draft* in LLVM's representation, and is optimised and turned into machine code as a part of its
+callers alone. That is more than half of all compile time, and the code is no slower. Kernels are
+compiled for the types of their arguments, never for their values. The machine code of an entry
+grows with all that is behind it, its wrapper for Python with the number of arrays in its arguments.
 
-**Stale machine code.** numba's disk cache looks at the file of a function, not at the functions it
-calls in other files; after an upgrade it would run old code. So the machine code of a folder of
-kernels is named by a fingerprint of everything it can depend on (:func:`kernel_sources`: kernels
-import nothing else from this package), of the versions of Python, numba and llvmlite, and of the
-processor. Another text is another name; what nobody used for :data:`KEPT_DAYS` days is removed when
-something new is made. All this lies in ``$MARGINBN_CACHE`` or in the user's cache folder; where
-that cannot be written everything is compiled again in every process.
+**Borrowed arrays: 1.7 times faster.** numba counts references: a function adds one to every array
+of its arguments, those inside records too, and takes it away at the end, with instructions that all
+processors have to agree on. The caller keeps its arguments alive anyway, so kernels *borrow* them
+(:class:`Borrowing`).
 
-**Foreign machine code.** What is loaded is run, with all rights of the user. So a folder is used
-only if nobody but the user and root can put a file there (``own_folder.py``), and a
-file only if it is theirs too. Otherwise everything is compiled in memory, and stderr says why.
-
-**Damaged machine code.** numba's own cache trusts its files: after a power cut an empty one ends
-every later run, and a flipped bit may end in wrong numbers. So the files are our own
-(:class:`Shelf`), one per function and types of arguments, written all or nothing and with a
-checksum. One that is not whole, or that numba cannot make a function of, is removed and made anew.
-
-**Compile time.** Only an :func:`entry` becomes machine code, with everything it calls inside; a
-:func:`kernel` is analysed once and then linked into its callers. So a call costs nothing, a further
-entry costs the machine code of all that is behind it, and its wrapper for Python grows with the
-number of arrays in its arguments.
-
-**Drafts.** numba makes each function a finished library: it links everything the function calls,
-optimises the whole once more and turns it into machine code. A kernel that only other kernels call
-needs none of that: its callers contain a copy of it anyway. So it stays a *draft*, in LLVM's
-representation, and the work on it is done once, in the function that Python calls. That is more
-than half of all compile time (84 s and 37 s), and the code is no slower: the optimiser sees the
-same functions. Two more things spare compilations. A kernel is compiled for the types of its
-arguments, never for their values: numba would compile ``f(0)`` apart from ``f(k)``. And its wrapper
-for Python is made when Python first calls it (in tests, mostly), apart from everything else.
+**Rounding.** ``fastmath`` stays off: bounds rely on IEEE rounding, and the error terms of the
+kernels count operations in the order in which they are written. Only kernels that no bound depends
+on are :data:`REORDERED`. ``error_model="numpy"`` only removes the zero-division checks.
 
 **When.** A kernel is loaded or compiled when it is first called, while all clocks stand still
 (:data:`~marginbn.solvers.interpreted.COMPILER`): a search compiles what it calls and nothing else.
+A small problem is solved by the Python functions themselves (:mod:`marginbn.solvers.interpreted`).
 
-**No compilation at all.** A small problem is solved before its machine code would be there: its
-kernels are called as the Python functions that they are (:mod:`marginbn.solvers.interpreted`).
+**The disk.** Machine code lies in ``$MARGINBN_CACHE`` or in the user's cache folder; where that
+cannot be written every process compiles again. numba's own disk cache looks at the file of a
+function, not at those of the functions it calls, and trusts what it reads. Ours does neither:
 
-**Borrowed arrays.** numba counts references: a function adds one to every array of its arguments,
-those inside records too, and takes it away at the end, with instructions that all processors have
-to agree on. An argument is kept alive by whoever calls, so for kernels that is work for nothing: a
-tenth of a microsecond per call, several times that with two workers, which share most arrays, and
-calls that the optimiser thinks too large to put into place. So kernels *borrow* their arguments
-(:class:`Borrowing`).
+* *Stale code.* A folder is named by a fingerprint of the texts of all kernels behind it
+  (:func:`kernel_sources`), of the versions of Python, numba and llvmlite, and of the processor.
+  Folders that no process used for :data:`KEPT_DAYS` days are removed when a new one is made.
+* *Foreign code.* What is loaded runs with all rights of the user. So a folder or file is used only
+  if nobody but the user and root can write it (:func:`own_folder`).
+* *Damaged code.* A :class:`Shelf` keeps one file per function and types of arguments, written all
+  or nothing and with a checksum. A file that is not whole is removed and made again.
 
-Drafts use parts of numba that carry no promise. With versions that nobody has tried nothing of them
-is imported, and kernels are compiled the usual way, only slower.
+Drafts and borrowing use parts of numba that carry no promise. Therefore ``pyproject.toml`` bounds
+its version: newer ones must pass the tests first.
 """
 
 from __future__ import annotations
@@ -77,7 +61,14 @@ from typing import Any, TypeVar, cast
 import llvmlite
 import numba
 from llvmlite.binding import get_host_cpu_name
-from numba import njit
+from numba.core import ir, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.lowering import Lower
+from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import NativeLowering
+from numba.extending import overload
 from platformdirs import user_cache_path
 
 from marginbn.files import PathLike, write_atomic
@@ -93,13 +84,6 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrap
 LEVEL = 1
 """Of LLVM's optimiser for kernels: they run as fast as with level 3 and compile in less time."""
 
-TRIED = ((0, 61), (0, 69))
-"""Drafts were tried with the first of these versions of numba and with the last before the second;
-others compile every kernel on its own.
-"""
-
-AVAILABLE = TRIED[0] <= numba.version_info.short < TRIED[1]
-
 _FOLDER = re.compile(r"\w+-[0-9a-f]{24}")
 
 _lock = threading.RLock()
@@ -107,15 +91,29 @@ _entries: dict[str, list[Any]] = {}  # by the package of the kernels
 _seen: dict[Any, tuple[Any, ...]] = {}  # entries that were interpreted, and types of arguments
 _told: set[str] = set()  # what stderr has been told
 
-_compile: Any = njit  # its annotations know neither NamedTuple arguments nor all options
+# numba's annotations are incomplete
+_arrays: Any = import_module("numba.np.arrayobj")
 _compiler_lock: Any = import_module("numba.core.compiler_lock").global_compiler_lock
+_dynfunc: Any = import_module("numba._dynfunc")
+_normalise: Any = import_module("numba.core.cgutils").normalize_ir_text
+_parse_assembly: Any = llvmlite.binding.parse_assembly
+_pass: Any = register_pass
+_passes: Any = DefaultPassBuilder
+_without_value: Any = types.unliteral
 
 
 def entry(function: F) -> F:
     """Compile a kernel that Python calls; without the interpreter lock. Other kernels may call it
     too.
     """
-    return _cached(function)
+    source = Path(function.__code__.co_filename)
+    folder = machine_code_folder(source.parent) if source.is_file() else None
+    compiled: Any = EntryKernel(function)
+    with _lock:
+        _entries.setdefault(function.__module__.rpartition(".")[0], []).append(compiled)
+    if folder is not None and function.__closure__ is None:  # a closure has no text of its own
+        compiled._cache = Shelf(function, folder)
+    return cast(F, compiled)
 
 
 def kernel(function: F) -> F:
@@ -153,28 +151,9 @@ def _draft(
     plain: Callable[..., Any] | None = None,
     **more: Any,
 ) -> F:
-    if not AVAILABLE:
-        return entry(function)
-    options = {"nopython": True, "no_cpython_wrapper": True, **OPTIONS, **more}
-    draft: Any = DraftKernel(function, options, for_python)
+    draft: Any = DraftKernel(function, more, for_python)
     draft.plain = function if plain is None else plain
     return cast(F, draft)
-
-
-def _cached(function: F) -> F:
-    """Compile with the disk cache in the folder for the function's file."""
-    source = Path(function.__code__.co_filename)
-    folder = machine_code_folder(source.parent) if source.is_file() else None
-    compiled: Any = _new_entry(function)
-    with _lock:
-        _entries.setdefault(function.__module__.rpartition(".")[0], []).append(compiled)
-    if folder is not None and function.__closure__ is None:  # a closure has no text of its own
-        compiled._cache = Shelf(function, folder)
-    return cast(F, compiled)
-
-
-def _new_entry(function: F) -> Any:
-    return EntryKernel(function) if AVAILABLE else _compile(**OPTIONS)(function)
 
 
 @cache
@@ -186,7 +165,8 @@ def machine_code_folder(sources: Path) -> Path | None:
         is_new = not folder.exists()
         own_folder(folder)
     except OSError as error:
-        _tell_not_kept(_reason(error))
+        named = error.filename is not None
+        _tell_not_kept(f"{str(error.filename)!r}: {error.strerror}" if named else str(error))
         return None
     with suppress(OSError):  # others may have made it for all to read
         os.utime(folder)
@@ -195,16 +175,10 @@ def machine_code_folder(sources: Path) -> Path | None:
     return folder
 
 
-def _reason(error: OSError) -> str:
-    if error.filename is None:
-        return str(error)
-    return f"{str(error.filename)!r}: {error.strerror}"
-
-
 def _tell_not_kept(reason: str) -> None:
     _tell(
         "not_kept",
-        f"compiled code is not kept on disk, so that every process compiles anew: {reason}; "
+        f"compiled code is not kept on disk, so every process compiles again: {reason}; "
         "set MARGINBN_CACHE to a folder that only you can write",
     )
 
@@ -271,7 +245,10 @@ class Shelf:
         except Exception as error:  # numba makes of damaged data whatever error it likes
             with suppress(OSError):
                 path.unlink()
-            _tell("damaged", f"compiled code in {str(path)!r} is not usable ({error}): made anew")
+            _tell(
+                "damaged",
+                f"compiled code in {str(path)!r} is not usable ({error}): it is compiled again",
+            )
             return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
@@ -305,8 +282,7 @@ def _read_sealed(path: Path) -> bytes:
 
 def _reduce(compiled: Any, signature: Any) -> bytes | None:
     """A compiled function as bytes; None for what lives in one process only."""
-    dumps: Any = import_module("numba.core.serialize").dumps  # without it nothing is kept
-
+    dumps: Any = import_module("numba.core.serialize").dumps
     if compiled.library.has_dynamic_globals or any(not part.can_cache for part in compiled.lifted):
         return None
     content: bytes = dumps((signature, compiled._reduce()))
@@ -347,9 +323,11 @@ def remove_old_folders(root: Path) -> None:
 
 def kernel_sources(folder: Path) -> list[Path]:
     """The files that kernels of a folder depend on: their own, ``arrays.py`` of the engine they
-    belong to (its records are arguments of kernels), and this one.
+    belong to (its records are arguments of kernels), shared random numbers, and this one. They are
+    in the order of their names, which is the same wherever the package lies.
     """
-    files = [*folder.glob("*.py"), folder.parent / "arrays.py", Path(__file__)]
+    shared = Path(__file__).parent / "orders" / "kernels" / "word_sets.py"
+    files = {*folder.glob("*.py"), folder.parent / "arrays.py", shared, Path(__file__)}
     return sorted((path for path in files if path.is_file()), key=lambda path: path.name)
 
 
@@ -364,35 +342,46 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()[:24]
 
 
+def _refuse_shapes(source: Any, target: Any) -> None:
+    """Raise the error of an assignment between arrays of different shapes."""
+    raise NotImplementedError
+
+
+@overload(_refuse_shapes)
+def _without_numbers(source: Any, target: Any) -> Any:
+    def refuse(source: Any, target: Any) -> None:
+        raise ValueError("arrays of different shapes")
+
+    return refuse
+
+
 @contextmanager
-def _rare_collections() -> Iterator[None]:
-    """A compiler makes millions of objects that stay; looking through them for garbage as often as
-    Python does takes a fifth of its time (rarely: 80 MB more memory).
+def _compiling() -> Iterator[None]:
+    """Settings that make compiling take less time, whatever other functions of this process have.
+
+    * LLVM optimises at :data:`LEVEL`.
+    * A compiler makes millions of objects that stay. Looking through them for garbage as often as
+      Python does takes a fifth of its time (rarely: 80 MB more memory).
+    * The error of an assignment between arrays has no numbers in its message: the code that writes
+      them took a fifth of the time.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(50_000, 50, 1_000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
-@contextmanager
-def _optimised_less() -> Iterator[None]:
-    """Compile at :data:`LEVEL`, whatever level other functions of this process have."""
     config: Any = numba.config
-    with _compiler_lock, _rare_collections():
-        before, config.OPT = config.OPT, type(config.OPT)(LEVEL)
+    with _compiler_lock:
+        level, often, message = config.OPT, gc.get_threshold(), _arrays.raise_with_shape_context
+        config.OPT = type(level)(LEVEL)
+        gc.set_threshold(50_000, 50, 1_000)
+        _arrays.raise_with_shape_context = _refuse_shapes
         try:
             yield
         finally:
-            config.OPT = before
+            config.OPT, _arrays.raise_with_shape_context = level, message
+            gc.set_threshold(*often)
 
 
 def is_at_hand(function: Callable[..., Any]) -> bool:
     """Whether machine code of a kernel need not be made: it is on disk, or this process has it."""
     compiled: Any = function
-    if AVAILABLE and isinstance(compiled, DraftKernel):
+    if isinstance(compiled, DraftKernel):
         compiled = compiled.for_python
     shelf = compiled._cache
     return bool(compiled.overloads) or (isinstance(shelf, Shelf) and shelf.is_used)
@@ -426,222 +415,214 @@ def compile_seen(package: str) -> None:
             own.compile(types_of_arguments)
 
 
-if AVAILABLE:
-    from numba.core import ir, types
-    from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import CompilerBase, DefaultPassBuilder
-    from numba.core.compiler_machinery import register_pass
-    from numba.core.lowering import Lower
-    from numba.core.registry import CPUDispatcher
-    from numba.core.typed_passes import NativeLowering
+class Draft(JITCodeLibrary):
+    """A function and everything it calls, linked but neither optimised nor compiled."""
 
-    # numba's annotations are incomplete
-    _dynfunc: Any = import_module("numba._dynfunc")
-    _passes: Any = DefaultPassBuilder
-    _pass: Any = register_pass
-    _without_value: Any = types.unliteral
-    _normalise: Any = import_module("numba.core.cgutils").normalize_ir_text
-    _parse_assembly: Any = llvmlite.binding.parse_assembly
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Take in a function. It is verified with the one that Python calls."""
+        module = _parse_assembly(_normalise(str(ir_module)))
+        module.name = ir_module.name
+        usual: Any = super()
+        usual.add_llvm_module(module)
 
-    class Draft(JITCodeLibrary):
-        """A function and everything it calls, linked but neither optimised nor compiled."""
+    def finalize(self) -> None:
+        """Link; whoever links this library in turn does the rest."""
+        for library in dict.fromkeys(self._linking_libraries):
+            if hasattr(self, "_reload_init"):  # since numba 0.62
+                self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
 
-        def add_ir_module(self, ir_module: Any) -> None:
-            """Take in a function. It is verified with the one that Python calls."""
-            module = _parse_assembly(_normalise(str(ir_module)))
-            module.name = ir_module.name
-            usual: Any = super()
-            usual.add_llvm_module(module)
 
-        def finalize(self) -> None:
-            """Link; whoever links this library in turn does the rest."""
-            for library in dict.fromkeys(self._linking_libraries):
-                if hasattr(self, "_reload_init"):  # newer versions of numba
-                    self._reload_init.update(library._reload_init)
-                self._final_module.link_in(library._get_module_for_linking(), preserve=True)
-            self._finalized = True
+class Borrowing(Lower):
+    """Makes LLVM's representation; no references of arguments are counted.
 
-    class Borrowing(Lower):
-        """Makes LLVM's representation; no references of arguments are counted.
+    A parameter that is assigned to in the function is not only an argument: it is counted.
+    """
 
-        A parameter that is assigned to in the function is not only an argument: it is counted.
-        """
+    def __init__(self, *args: Any, **options: Any) -> None:
+        usual: Any = super()
+        usual.__init__(*args, **options)
+        self._borrowed: set[str] = set()
+        self._is_borrowing = False
 
-        def __init__(self, *args: Any, **options: Any) -> None:
-            usual: Any = super()
-            usual.__init__(*args, **options)
-            self._borrowed: set[str] = set()
+    def lower_assign(self, ty: Any, inst: Any) -> Any:
+        """The value of an assignment."""
+        usual: Any = super()
+        name = inst.target.name
+        if not isinstance(inst.value, ir.Arg) or self._count_assignments(name) > 1:
+            return usual.lower_assign(ty, inst)
+        self._borrowed.add(name)
+        with self._borrowing(name):
+            return usual.lower_assign(ty, inst)
+
+    def _count_assignments(self, name: str) -> int:
+        blocks: Any = self.blocks
+        return sum(
+            inst.target.name == name
+            for block in blocks.values()
+            for inst in block.find_insts(ir.Assign)
+        )
+
+    def delvar(self, name: str) -> None:
+        """The end of a variable."""
+        usual: Any = super()
+        with self._borrowing(name):
+            usual.delvar(name)
+
+    @contextmanager
+    def _borrowing(self, name: str) -> Iterator[None]:
+        self._is_borrowing = name in self._borrowed
+        try:
+            yield
+        finally:
             self._is_borrowing = False
 
-        def lower_assign(self, ty: Any, inst: Any) -> Any:
-            """The value of an assignment."""
+    def incref(self, typ: Any, val: Any) -> None:
+        """One more reference."""
+        usual: Any = super()
+        if not self._is_borrowing:
+            usual.incref(typ, val)
+
+    def decref(self, typ: Any, val: Any) -> None:
+        """One reference less."""
+        usual: Any = super()
+        if not self._is_borrowing:
+            usual.decref(typ, val)
+
+
+@_pass(mutates_CFG=True, analysis_only=False)
+class EntryLowering(NativeLowering):
+    """The last step of a compilation, with machine code."""
+
+    _name = "marginbn_entry_lowering"
+
+    @property
+    def lowering_class(self) -> Any:
+        """What makes LLVM's representation."""
+        return Borrowing
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower."""
+        COMPILER.step()
+        usual: Any = super()
+        return bool(usual.run_pass(state))
+
+
+@_pass(mutates_CFG=True, analysis_only=False)
+class DraftLowering(EntryLowering):
+    """The last step of a compilation, without machine code."""
+
+    _name = "marginbn_draft_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower to a draft and let other functions call it."""
+        library: Any = Draft
+        usual: Any = super()
+        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        usual.run_pass(state)
+        lowered = state["cr"]
+        described = lowered.fndesc
+        name = described.qualname.split(".")[-1]
+        never_called = _dynfunc.make_function(
+            described.lookup_module(), name, name, 0, lowered.env, (state.library,)
+        )
+        state.targetctx.insert_user_function(never_called, described, [state.library])
+        state["cr"] = lowered._replace(cfunc=never_called)
+        return True
+
+
+class EntryCompiler(CompilerBase):
+    """numba's compiler with another last step."""
+
+    last: Any = EntryLowering
+
+    def define_pipelines(self) -> list[Any]:
+        """The usual passes, the lowering replaced."""
+        passes = _passes.define_nopython_pipeline(self.state)
+        passes.passes = [
+            (self.last if step is NativeLowering else step, description)
+            for step, description in passes.passes
+        ]
+        passes._finalized = False
+        passes.finalize()
+        return [passes]
+
+
+class DraftCompiler(EntryCompiler):
+    """The same for drafts."""
+
+    last: Any = DraftLowering
+
+
+class PlainCalls(CPUDispatcher):
+    """A function that is compiled for the types of its arguments, never for their values."""
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What a call from compiled code refers to."""
+        plain = {name: _without_value(value) for name, value in kws.items()}
+        return super().get_call_template(tuple(map(_without_value, args)), plain)
+
+
+class EntryKernel(PlainCalls):
+    """A function that Python calls as machine code or as it is."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        options = {"nopython": True, **OPTIONS}
+        super().__init__(function, {}, options, pipeline_class=EntryCompiler)
+
+    def __call__(self, *args: Any) -> Any:
+        """Called by Python."""
+        if not MODE.is_on:
+            return super().__call__(*args)
+        if self not in _seen:
+            _seen[self] = tuple(map(self.typeof_pyval, args))
+        return interpret(self.py_func, args)
+
+    def compile(self, sig: Any) -> Any:
+        """Machine code for types of arguments, from the disk or new. Clocks stand still."""
+        package = self.py_func.__module__.rpartition(".")[0]
+        with COMPILER.working(package, lambda: _count_left(package)), _compiling():
             usual: Any = super()
-            name = inst.target.name
-            if not isinstance(inst.value, ir.Arg) or self._count_assignments(name) > 1:
-                return usual.lower_assign(ty, inst)
-            self._borrowed.add(name)
-            with self._borrowing(name):
-                return usual.lower_assign(ty, inst)
+            return usual.compile(sig)
 
-        def _count_assignments(self, name: str) -> int:
-            blocks: Any = self.blocks
-            return sum(
-                inst.target.name == name
-                for block in blocks.values()
-                for inst in block.find_insts(ir.Assign)
-            )
 
-        def delvar(self, name: str) -> None:
-            """The end of a variable."""
-            usual: Any = super()
-            with self._borrowing(name):
-                usual.delvar(name)
+class DraftKernel(PlainCalls):
+    """A function that others link as a draft.
 
-        @contextmanager
-        def _borrowing(self, name: str) -> Iterator[None]:
-            self._is_borrowing = name in self._borrowed
-            try:
-                yield
-            finally:
-                self._is_borrowing = False
+    Parameters
+    ----------
+    function
+        What is compiled.
+    more
+        Further options of numba's decorator.
+    for_python
+        What to call when Python calls the kernel; made at the first such call.
+    """
 
-        def incref(self, typ: Any, val: Any) -> None:
-            """One more reference."""
-            usual: Any = super()
-            if not self._is_borrowing:
-                usual.incref(typ, val)
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        more: dict[str, Any],
+        for_python: Callable[[], Callable[..., Any]],
+    ) -> None:
+        options = {"nopython": True, "no_cpython_wrapper": True, **OPTIONS, **more}
+        super().__init__(function, {}, options, pipeline_class=DraftCompiler)
+        self.plain: Callable[..., Any] = function
+        """What interpreted kernels call."""
+        self._make_for_python = for_python
 
-        def decref(self, typ: Any, val: Any) -> None:
-            """One reference less."""
-            usual: Any = super()
-            if not self._is_borrowing:
-                usual.decref(typ, val)
+    def __call__(self, *args: Any) -> Any:
+        """Called by Python."""
+        if MODE.is_on:
+            return self.plain(*args)
+        return self.for_python(*args)
 
-    @_pass(mutates_CFG=True, analysis_only=False)
-    class EntryLowering(NativeLowering):
-        """The last step of a compilation, with machine code."""
-
-        _name = "marginbn_entry_lowering"
-
-        @property
-        def lowering_class(self) -> Any:
-            """What makes LLVM's representation."""
-            return Borrowing
-
-        def run_pass(self, state: Any) -> bool:
-            """Lower."""
-            COMPILER.step()
-            usual: Any = super()
-            return bool(usual.run_pass(state))
-
-    @_pass(mutates_CFG=True, analysis_only=False)
-    class DraftLowering(EntryLowering):
-        """The last step of a compilation, without machine code."""
-
-        _name = "marginbn_draft_lowering"
-
-        def run_pass(self, state: Any) -> bool:
-            """Lower to a draft and let other functions call it."""
-            library: Any = Draft
-            usual: Any = super()
-            state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
-            state.flags.no_compile = True
-            usual.run_pass(state)
-            lowered = state["cr"]
-            described = lowered.fndesc
-            name = described.qualname.split(".")[-1]
-            never_called = _dynfunc.make_function(
-                described.lookup_module(), name, name, 0, lowered.env, (state.library,)
-            )
-            state.targetctx.insert_user_function(never_called, described, [state.library])
-            state["cr"] = lowered._replace(cfunc=never_called)
-            return True
-
-    class EntryCompiler(CompilerBase):
-        """numba's compiler with another last step."""
-
-        last: Any = EntryLowering
-
-        def define_pipelines(self) -> list[Any]:
-            """The usual passes, the lowering replaced."""
-            passes = _passes.define_nopython_pipeline(self.state)
-            passes.passes = [
-                (self.last if step is NativeLowering else step, description)
-                for step, description in passes.passes
-            ]
-            passes._finalized = False
-            passes.finalize()
-            return [passes]
-
-    class DraftCompiler(EntryCompiler):
-        """The same for drafts."""
-
-        last: Any = DraftLowering
-
-    class PlainCalls(CPUDispatcher):
-        """A function that is compiled for the types of its arguments, never for their values."""
-
-        def get_call_template(self, args: Any, kws: Any) -> Any:
-            """What a call from compiled code refers to."""
-            plain = {name: _without_value(value) for name, value in kws.items()}
-            return super().get_call_template(tuple(map(_without_value, args)), plain)
-
-    class EntryKernel(PlainCalls):
-        """A function that Python calls as machine code or as it is."""
-
-        def __init__(self, function: Callable[..., Any]) -> None:
-            options = {"nopython": True, **OPTIONS}
-            super().__init__(function, {}, options, pipeline_class=EntryCompiler)
-
-        def __call__(self, *args: Any) -> Any:
-            """Called by Python."""
-            if not MODE.is_on:
-                return super().__call__(*args)
-            if self not in _seen:
-                _seen[self] = tuple(map(self.typeof_pyval, args))
-            return interpret(self.py_func, args)
-
-        def compile(self, sig: Any) -> Any:
-            """Machine code for types of arguments, from the disk or new. Clocks stand still."""
-            package = self.py_func.__module__.rpartition(".")[0]
-            with COMPILER.working(package, lambda: _count_left(package)), _optimised_less():
-                usual: Any = super()
-                return usual.compile(sig)
-
-    class DraftKernel(PlainCalls):
-        """A function that others link as a draft.
-
-        Parameters
-        ----------
-        function
-            What is compiled.
-        options
-            Options of numba's decorator.
-        for_python
-            What to call when Python calls the kernel; made at the first such call.
-        """
-
-        def __init__(
-            self,
-            function: Callable[..., Any],
-            options: dict[str, Any],
-            for_python: Callable[[], Callable[..., Any]],
-        ) -> None:
-            super().__init__(function, {}, options, pipeline_class=DraftCompiler)
-            self.plain = function
-            """What interpreted kernels call."""
-            self._make_for_python = for_python
-
-        def __call__(self, *args: Any) -> Any:
-            """Called by Python."""
-            if MODE.is_on:
-                return self.plain(*args)
-            return self.for_python(*args)
-
-        @cached_property
-        def for_python(self) -> Callable[..., Any]:
-            """What Python calls."""
-            return self._make_for_python()
+    @cached_property
+    def for_python(self) -> Callable[..., Any]:
+        """What Python calls."""
+        return self._make_for_python()
 
 
 # --- folders that belong to this user alone ---

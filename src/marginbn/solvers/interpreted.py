@@ -96,7 +96,8 @@ class Compiler:
         """How far it is; None when nobody waits for it, or for a function that loads at once."""
         if not (self._waiting and self.total):
             return None
-        return f"compiling, once: {self.done} of {self.total} functions"
+        bar = "#" * (BAR * self.done // self.total)
+        return f"compiling, once [{bar:.<{BAR}}] {self.done} of {self.total} functions"
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -175,6 +176,7 @@ class Compiler:
 
 COMPILER = Compiler()
 
+BAR = 20  # characters of the bar of compiling
 MANY = 10
 """Functions whose compilation a line on stderr announces."""
 

@@ -8,8 +8,7 @@ checked again, from the problem's definition alone.
 which is sane for every sign: zero exactly when the bound is met, never more than 2. An optimum of 0
 is an ordinary case; s, the scale of the problem (:attr:`StructureProblem.scale`), says what small
 means there, and grows with the weights as z and Z do: no unit of weight makes a gap look smaller.
-The paper's table 1 uses 100 (Z - z) / Z (:func:`paper_gap`), which is the same number in per cent
-whenever 0 <= z and Z >= s.
+The paper's table 1 uses 100 (Z - z) / Z, the same number in per cent whenever 0 <= z and Z >= s.
 
 **Scores with an error.** Where rounding can have moved the scores of two structures by e each
 (:attr:`StructureProblem.error`), Z is 2 e above the bound for the rounded scores: it bounds the
@@ -97,21 +96,6 @@ def relative_gap(objective: float, bound: float, scale: float = 1.0) -> float:
     return (bound - objective) / max(scale, abs(bound), abs(objective))
 
 
-def paper_gap(objective: float, bound: float) -> float:
-    """100 (Z - z) / Z per cent, the formula of the paper's table 1; NaN where Z = 0 < Z - z.
-
-    Examples
-    --------
-    >>> paper_gap(99.0, 100.0)
-    1.0
-    """
-    if bound == objective:
-        return 0.0
-    if bound == 0 or not (math.isfinite(objective) and math.isfinite(bound)):
-        return math.inf if math.isinf(bound) or math.isinf(objective) else math.nan
-    return 100.0 * (bound - objective) / bound
-
-
 class Status(StrEnum):
     """How a solve ended; only ``OPTIMAL`` is a proof of optimality (to the gap tolerance).
 
@@ -125,6 +109,7 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     GAP_LIMIT = "gap_limit"
     TIME_LIMIT = "time_limit"
+    WORK_LIMIT = "work_limit"
     NODE_LIMIT = "node_limit"
     MEMORY_LIMIT = "memory_limit"
     INTERRUPTED = "interrupted"

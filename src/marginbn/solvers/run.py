@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,9 @@ class Deadline:
                 is_over.set()
 
 
+RowsInUse: TypeAlias = Literal["auto", "all", "groups"]
+"""Which rows nodes are bounded with: groups where coefficients take too much memory or time."""
+
 NAME = "marginbn worker"
 """Of the threads, with a number."""
 
@@ -173,9 +176,7 @@ class Run:
     n_jobs: int = 1  # workers on one search tree
     callback: Callback | None = None
     checkpoint: Checkpoint | None = None  # where the state is kept, that of an earlier call too
-    heir: Solver | None = None  # who goes on where the memory of the solver is full
-    listen: Callable[[], NDArray[np.int64] | None] | None = None
-    """Asked now and then for a selection that somebody else has found for the same problem."""
+    fallback: Solver | None = None  # continues where the memory of the solver is full
 
     def __post_init__(self) -> None:
         self.deadline = Deadline(self.limits)
@@ -188,7 +189,6 @@ class Run:
         self.stopped = Status.OPTIMAL
         """What has ended the search; OPTIMAL where nothing was left to search."""
         self.stop_requested = False
-        """What is known about the same problem at other gammas."""
         self.snapshot: Callable[[], SearchState] = self._earlier_search
         """How far the search is, for a checkpoint; solvers with a tree set it."""
         self._trace: list[TracePoint] = []
@@ -306,7 +306,7 @@ class Run:
         if self.stop_requested or REQUESTS.count > self._heard:  # should its exception be lost
             return Status.INTERRUPTED
         if self.limits.work is not None and self.work >= self.limits.work:
-            return Status.TIME_LIMIT
+            return Status.WORK_LIMIT
         return Status.TIME_LIMIT if self.deadline.expired() else None
 
     def poll(self) -> None:

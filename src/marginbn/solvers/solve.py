@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -31,7 +31,7 @@ from marginbn.solvers.result import (
     check_result,
     relative_gap,
 )
-from marginbn.solvers.run import Callback, Limits, Run, Solver, Stopped
+from marginbn.solvers.run import Callback, Limits, RowsInUse, Run, Solver, Stopped
 from marginbn.solvers.tree_search import begin
 
 # name -> (module, class, module that must be installed)
@@ -39,11 +39,13 @@ _REGISTRY: dict[str, tuple[str, str, str]] = {
     "branch_bound": ("marginbn.solvers.branch_bound", "BranchBoundSolver", "numba"),
     "branch_cut": ("marginbn.solvers.branch_cut", "BranchCutSolver", "highspy"),
     "dp": ("marginbn.solvers.dynamic", "DynamicProgrammingSolver", "numpy"),
-    "highs": ("marginbn.solvers.highs", "HighsSolver", "highspy"),
+    "highs": ("marginbn.solvers.milp", "HighsSolver", "highspy"),
 }
 
 # what to install for a module that is not installed by its own name
 _PACKAGES = {"highspy": '"highspy>=1.14,<1.15"'}
+
+SolverName = Literal["auto", "branch_bound", "branch_cut", "dp", "highs"]
 
 AUTO_ORDER = ("branch_bound", "dp", "branch_cut")
 """Solvers that ``"auto"`` tries, in this order: the first that suits the problem and fits does."""
@@ -124,7 +126,7 @@ def _suitable(problem: StructureProblem) -> Iterator[Solver]:
         yield last
 
 
-def _heir(solver: Solver, run: Run) -> Solver | None:
+def _fallback(solver: Solver, run: Run) -> Solver | None:
     """Who goes on when the memory of a solver is full: the next one that fits."""
     others = [other for other in _suitable(run.problem) if other.name != solver.name]
     fitting = (o for o in others if o.needs(run.problem, run.n_jobs).least <= run.memory.spendable)
@@ -176,11 +178,11 @@ class Search:
     'highs'
     """
 
-    solver: str = "auto"
+    solver: SolverName = "auto"
     gap_tolerance: float = PROOF_TOLERANCE
     memory_limit: int | str | None = None
     checkpoint: PathLike | None = None
-    rows: str = "auto"
+    rows: RowsInUse = "auto"
     dask: Any = None
     callback: Callback | None = None
     verbose: int = 0
@@ -213,7 +215,7 @@ class Search:
 
 def solve_structure(
     problem: StructureProblem,
-    solver: str = "auto",
+    solver: SolverName = "auto",
     *,
     time_limit: float | None = None,
     node_limit: int | None = None,
@@ -225,7 +227,7 @@ def solve_structure(
     memory_limit: int | float | str | None = None,
     checkpoint: PathLike | None = None,
     certificate: PathLike | None = None,
-    rows: str = "auto",
+    rows: RowsInUse = "auto",
     work_limit: float | None = None,
     dask: Any = None,
 ) -> SolveResult:
@@ -302,7 +304,7 @@ def solve_structure(
     )
     chosen = _with_rows(choose_solver(problem, solver, run.memory, run.n_jobs), rows)
     if solver == "auto" and chosen.may_run_out_of_memory:
-        run.heir = _heir(chosen, run)
+        run.fallback = _fallback(chosen, run)
     if start is not None:
         run.start = problem.candidates.selection(start)
     if checkpoint is not None:
@@ -321,14 +323,10 @@ def solve_structure(
     return result
 
 
-ROWS = ("auto", "all", "groups")
-"""Margin rows that a search may be asked to work with."""
-
-
 def check_rows(rows: object) -> None:
     """Refuse what is no choice of rows."""
-    if rows not in ROWS:
-        raise InputError(f"rows must be one of {list(ROWS)}, got {rows!r}")
+    if rows not in get_args(RowsInUse):
+        raise InputError(f"rows must be one of {[*get_args(RowsInUse)]}, got {rows!r}")
 
 
 def _with_rows(solver: Solver, rows: str) -> Solver:
@@ -361,8 +359,8 @@ def solve_with(solver: Solver, run: Run) -> SolveResult:
         if REQUESTS.asked:  # by a signal that came before: the first structure must do
             raise Stopped(Status.INTERRUPTED)
         run.stopped = solver.run(run)
-    if run.stopped is Status.MEMORY_LIMIT and run.heir is not None:
-        solver = run.heir
+    if run.stopped is Status.MEMORY_LIMIT and run.fallback is not None:
+        solver = run.fallback
         with run.ending():
             solver.prepare(problem, run.n_jobs)
             run.stopped = solver.run(run)

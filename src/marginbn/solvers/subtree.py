@@ -5,29 +5,33 @@ was discarded on the way. So whoever hands parts out knows at every moment a bou
 largest of the nodes that wait, of the parts that are out *as they were given*, and of what came
 back. A part that never comes back is as if it had not been given.
 
-The engine of a part, with the rows it uses, is kept for the next part of the same problem. What it
-has learned about splits (``kernels/gains.py``) goes back with the answer, and comes with the next
-part together with what others have learned.
+The engine of a part, with the rows it uses, is kept for the next part of the same problem. The
+pseudo-costs that a part adds go back with the answer, and the next part begins with those of all
+workers: vehicle SM with two of them needs x0.88 and x0.95 of the nodes to a bound (two seeds).
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn import __version__
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.engine import Search
-from marginbn.solvers.branch_bound.kernels.records import FloatArray, IntArray
-from marginbn.solvers.branch_bound.saved_tree import OpenNodes, gather, load, parse
-from marginbn.solvers.branch_bound.workers import first_pool
+from marginbn.solvers.branch_bound.workers import first_pool, gather, load
 from marginbn.solvers.checkpoint import Arrays
-from marginbn.solvers.result import Status, relative_gap
+from marginbn.solvers.open_nodes import OpenNodes, parse
+from marginbn.solvers.result import Status, fingerprint, relative_gap
 from marginbn.solvers.run import Limits, Run, Stopped
 from marginbn.solvers.tree_search import initial_bound
 
@@ -35,47 +39,10 @@ if TYPE_CHECKING:
     from marginbn.solvers.branch_bound import BranchBoundSolver
 
 Selection = NDArray[np.int64]
-Listen = Callable[[], Selection | None]
-Tell = Callable[[Selection], None]
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """What splits have gained: the rows of the table that are not empty. Tables add up."""
-
-    places: IntArray
-    sums: FloatArray  # (places, 2, 3)
-
-    @classmethod
-    def of(cls, table: FloatArray) -> Learned:
-        """Of a table, but for its running mean, which is everybody's own."""
-        kept = np.asarray(table.any(axis=(1, 2)))
-        kept[len(table) - MEAN] = False
-        places = np.flatnonzero(kept)
-        return cls(places, table[places])
-
-    @classmethod
-    def nothing(cls) -> Learned:
-        """Before the first split."""
-        return cls(np.zeros(0, dtype=np.int64), np.zeros((0, 2, 3)))
-
-    def __add__(self, other: Learned) -> Learned:
-        places = np.union1d(self.places, other.places)
-        sums = np.zeros((places.size, 2, 3))
-        for one in (self, other):
-            sums[np.searchsorted(places, one.places)] += one.sums
-        return Learned(places, sums)
-
-    def write(self, table: FloatArray) -> None:
-        """Put it into an engine's table, in place of everything but the running mean."""
-        mean = table[len(table) - MEAN].copy()
-        table[:] = 0.0
-        table[self.places] = self.sums
-        table[len(table) - MEAN] = mean
-
-
-MEAN = 5
-"""Place of the running mean in the table of gains, from its end."""
+MEAN = -5
+"""Row of the pseudo-costs with the running mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,20 +55,21 @@ class Task:
     gap: float
     seed: int = 0
     memory: int | None = None
-    learned: Learned = field(default_factory=Learned.nothing)
+    pseudocosts: FloatArray | None = None  # of all workers
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What is left of the nodes, the best structure, the number of nodes worked on, and what these
-    have taught.
+    """What is left of the nodes, the best structure, the number of nodes worked on, by which engine
+    for which problem, and what this has added to the pseudo-costs.
     """
 
     arrays: Arrays
     selection: Selection
     objective: float
     nodes: int
-    learned: Learned
+    stamp: str = ""
+    pseudocosts: FloatArray | None = None
 
 
 class PartSearch(Search):
@@ -114,7 +82,7 @@ class PartSearch(Search):
         self.rows.extend(self.rows.margins(self.main.work.bounding, vertex))
         self._known = vertex
 
-    def take(self, run: Run, nodes: OpenNodes, learned: Learned) -> None:
+    def take(self, run: Run, nodes: OpenNodes, pseudocosts: FloatArray | None = None) -> None:
         """Begin with a part; everything that is left of an earlier one is forgotten."""
         self.run, self.is_open = run, False
         self.team.stop[0] = 0
@@ -125,8 +93,12 @@ class PartSearch(Search):
         self.schedule.next_stop = self.schedule.batch
         self.main.incumbent.found[0] = self.main.reported
         self.leaf_value = -np.inf
-        learned.write(self.main.work.gains)
-        self._before = self.main.work.gains.copy()
+        table = self.main.work.gains
+        if pseudocosts is not None:
+            mean = table[MEAN].copy()  # one's own: means do not add up
+            table[:] = pseudocosts
+            table[MEAN] = mean
+        self.pseudocosts_before = table.copy()
         self._announce_incumbent()
         self._see_incumbent()
         self.set_open()
@@ -139,11 +111,6 @@ class PartSearch(Search):
         if not np.array_equal(vertex, self._known):
             self.rows.extend(self.rows.margins(self.main.work.bounding, vertex))
             self._known = vertex
-
-    @property
-    def learned(self) -> Learned:
-        """What this part has taught."""
-        return Learned.of(self.main.work.gains - self._before)
 
     @property
     def left(self) -> OpenNodes:
@@ -165,11 +132,14 @@ class PartSearch(Search):
         gap = relative_gap(self.run.objective, self.bound, self.run.problem.scale)
         return gap <= self.run.limits.gap
 
-    def hear(self) -> None:
-        """Take over a better structure that somebody else has found."""
-        found = None if self.run.listen is None else self.run.listen()
-        if found is not None and self.run.offer(found):
-            self._announce_incumbent()
+
+@lru_cache(maxsize=2)
+def stamp(problem: StructureProblem) -> str:
+    """Version of the engine with a digest of its code, and digest of the problem."""
+    code = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        code.update(path.read_bytes())
+    return f"marginbn {__version__} {code.hexdigest()[:8]}, problem {fingerprint(problem)[:16]}"
 
 
 Kind = tuple[StructureProblem, "BranchBoundSolver"]
@@ -190,65 +160,48 @@ def _give_back(kind: Kind, search: PartSearch) -> None:
         _KEPT[:] = [(kind, search)]
 
 
-def get_ready(solver: BranchBoundSolver, problem: StructureProblem, memory: int | None) -> None:
-    """Make the engine of a problem before its first part comes."""
+def get_ready(solver: BranchBoundSolver, problem: StructureProblem, memory: int | None) -> str:
+    """Make the engine of a problem before its first part comes; returns its stamp."""
     solver.prepare()
     run = Run(problem, Limits(memory=memory))
     kind = problem, solver
     _give_back(kind, _borrow(kind) or PartSearch(run, solver))
+    return stamp(problem)
 
 
-def solve_part(
-    solver: BranchBoundSolver,
-    problem: StructureProblem,
-    task: Task,
-    listen: Listen | None = None,
-    tell: Tell | None = None,
-) -> Answer:
-    """Work on a part for some seconds, or until nothing of it is left; ``tell`` hears of better
-    structures at once.
-    """
+def solve_part(solver: BranchBoundSolver, problem: StructureProblem, task: Task) -> Answer:
+    """Work on a part for some seconds, or until nothing of it is left."""
     solver.prepare()
     limits = Limits(task.seconds, None, task.gap, task.memory)
-    run = Run(problem, limits, seed=task.seed, listen=listen)
+    run = Run(problem, limits, seed=task.seed)
     run.start_clock()
     run.offer(task.selection)
-    known = run.objective  # whoever gave the part knows this one, and maybe not what is kept here
     run.improve_bound(initial_bound(problem))
     left: OpenNodes | None = None
-    nodes, learned = 0, Learned.nothing()
+    nodes, added = 0, None
     try:
         search = _borrow((problem, solver)) or PartSearch(run, solver)
-        given = parse(dict(task.arrays), search.encoding.instance)
-        search.take(run, given, task.learned)
-        _search(run, search, known, tell)
-        left, nodes, learned = search.left, search.team.nodes, search.learned
+        given = parse(dict(task.arrays), 8 * search.main.pool.words.shape[1])
+        search.take(run, given, task.pseudocosts)
+        _search(run, search)
+        left, nodes = search.left, search.team.nodes
+        added = search.main.work.gains - search.pseudocosts_before
         _give_back((problem, solver), search)
     except Stopped:  # the time was too short to begin
         pass
     arrays = dict(task.arrays) if left is None else left.arrays
     assert run.selection is not None  # the one of the task, at the least
-    return Answer(arrays, run.selection, run.objective, nodes, learned)
+    return Answer(arrays, run.selection, run.objective, nodes, stamp(problem), added)
 
 
-def _search(run: Run, search: PartSearch, told: float, tell: Tell | None) -> None:
+def _search(run: Run, search: PartSearch) -> None:
     """Portions of work until the time is over or nothing is left."""
     ended: Status | None = None
     with run.deadline.ringing(search.interrupt):
         while ended is None:
             improved = search.report()
-            told = _tell(run, told, tell)
-            search.hear()
             if search.is_closed or run.limit is not None:
                 break
             search.improve(improved)
             ended = search.advance()
     search.report()
-    _tell(run, told, tell)
-
-
-def _tell(run: Run, told: float, tell: Tell | None) -> float:
-    """Pass a better structure on; returns the best value that was."""
-    if run.objective > told and tell is not None and run.selection is not None:
-        tell(run.selection)
-    return max(told, run.objective)

@@ -41,8 +41,9 @@ from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.masks import BITS
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.checkpoint import Arrays, BrokenFileError, SearchState, warn_unused
+from marginbn.solvers.checkpoint import BrokenFileError, SearchState, warn_unused
 from marginbn.solvers.interpreted import COMPILER, MODE, is_late, is_slow
+from marginbn.solvers.open_nodes import OpenNodes, parse
 from marginbn.solvers.result import Status, relative_gap
 from marginbn.solvers.run import Run, Solver, Stopped, running
 
@@ -368,29 +369,22 @@ class Engine(TreeSolver):
 
 # ---------------------------------------------------------------------- checkpoints
 
-Nodes = TypeVar("Nodes")
 
-
-def saved_tree(
-    run: Run,
-    name: str,
-    parse: Callable[[Arrays], Nodes],
-    given_up: Callable[[Nodes], float],
-) -> tuple[Nodes, int] | None:
-    """The tree of an earlier call and its number of nodes, if there is one that can be used.
-
-    ``parse`` reads it and may raise :class:`BrokenFileError`; ``given_up`` is the largest bound at
-    which it has lost structures for good, which must not leave a wider gap than is asked for now.
+def saved_tree(run: Run, name: str, width: int, constant: float) -> tuple[OpenNodes, int] | None:
+    """The tree of an earlier call of a solver and its number of nodes, if it can be used: boxes of
+    ``width`` bytes, and nothing given up above the gap that is asked for now. ``constant`` is what
+    the objective adds to the bounds of nodes.
     """
     saved = run.saved
     if saved is None or saved.search.solver != name or not saved.search.arrays:
         return None
     try:
-        nodes = parse(saved.search.arrays)
+        nodes = parse(saved.search.arrays, width)
     except BrokenFileError as error:
         warn_unused(f"the checkpoint's tree cannot be used: {error}")
         return None
-    if relative_gap(run.objective, given_up(nodes), run.problem.scale) > run.limits.gap:
+    given_up = nodes.floor + constant
+    if relative_gap(run.objective, given_up, run.problem.scale) > run.limits.gap:
         warn_unused("the checkpoint's tree was searched with a wider gap_tolerance")
         return None
     return nodes, saved.search.nodes

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
-from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import Box, Instance, new_box, new_oracle
-from marginbn.solvers.branch_bound.kernels.repair import contains, move_into
-from marginbn.solvers.branch_bound.kernels.split import (
+from marginbn.solvers.branch_bound.kernels.branching import (
     EDGE,
     MEMBER,
     RELEVANCE,
     SLOT,
-    apply_split,
-    list_objects,
+    list_candidates,
+    restrict,
 )
-from marginbn.solvers.branch_bound.kernels.store import pack_box, unpack_box, words_per_box
+from marginbn.solvers.branch_bound.kernels.node_pool import pack_box, unpack_box, words_per_box
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance, new_box, new_oracle
+from marginbn.solvers.branch_bound.kernels.repair import contains, move_into
 from seeds import seeds
 
 
@@ -203,7 +203,7 @@ def test_fixing_loses_nothing_above_the_cutoff(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", seeds(40, 120))
 def test_split_is_a_partition(seed: int) -> None:
-    """Every structure of a box lies in exactly one side of every object."""
+    """Every structure of a box lies in exactly one side of every candidate."""
     case = random_case(9000 + seed, largest=3)
     n = case.inst.n_features
     for kind, i, j in [(SLOT, 0, n), (SLOT, 0, 1), (EDGE, 1, 0), (RELEVANCE, 1, 0), (MEMBER, 0, 0)]:
@@ -212,7 +212,7 @@ def test_split_is_a_partition(seed: int) -> None:
             child = new_box(n, case.inst.first.size)
             for name in ("allowed", "classes", "edges", "relevant"):
                 getattr(child, name)[:] = getattr(case.box, name)
-            apply_split(case.inst, child, kind, i, j, first)
+            restrict(case.inst, child, kind, i, j, first)
             sides += structures_of(case.inst, child)
         assert sorted(sides) == case.structures
 
@@ -223,16 +223,16 @@ def test_both_sides_of_every_listed_object_are_smaller(seed: int) -> None:
     case = random_case(12000 + seed, largest=3)
     if not propagate(case.inst, case.box):
         return
-    objects = list_objects(case.inst, case.box)
-    assert len(np.unique(objects, axis=0)) == len(objects)
-    assert len(objects) > 0 or (case.box.allowed.sum(axis=1) == 1).all()
+    candidates = list_candidates(case.inst, case.box)
+    assert len(np.unique(candidates, axis=0)) == len(candidates)
+    assert len(candidates) > 0 or (case.box.allowed.sum(axis=1) == 1).all()
     names = ("allowed", "classes", "edges", "relevant")
-    for kind, i, j in objects.tolist():
+    for kind, i, j in candidates.tolist():
         for first in (True, False):
             child = new_box(case.inst.n_features, case.inst.first.size)
             for name in names:
                 getattr(child, name)[:] = getattr(case.box, name)
-            apply_split(case.inst, child, kind, i, j, first)
+            restrict(case.inst, child, kind, i, j, first)
             assert any((getattr(child, n) != getattr(case.box, n)).any() for n in names)
 
 

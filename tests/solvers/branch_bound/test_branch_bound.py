@@ -33,13 +33,13 @@ from marginbn.solvers.branch_bound import BranchBoundSolver, engine, workers
 from marginbn.solvers.branch_bound import arrays as frank_wolfe
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.engine import Search
-from marginbn.solvers.branch_bound.kernels.store import Pool, new_pool
+from marginbn.solvers.branch_bound.kernels.node_pool import Pool, new_pool
 from marginbn.solvers.branch_bound.kernels.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
-from marginbn.solvers.branch_bound.row_groups import Groups, RowsInUse
+from marginbn.solvers.branch_bound.row_groups import Groups
 from marginbn.solvers.branch_bound.rows import with_all_rows
-from marginbn.solvers.branch_bound.shape import BranchBoundShape
 from marginbn.solvers.result import Status, TracePoint
-from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.run import Limits, RowsInUse, Run
+from marginbn.solvers.sizes import BranchBoundShape
 from marginbn.solvers.solve import solve_with
 from marginbn.solvers.tree_search import begin
 from strategies import random_data
@@ -175,7 +175,7 @@ def test_workers_share_one_tree(n_jobs: int, heuristics: bool) -> None:
 
 
 @pytest.mark.parametrize("rows", ["all", "groups"])
-def test_nobody_gets_a_part_of_a_root_that_begins_anew(rows: RowsInUse) -> None:
+def test_a_root_that_begins_again_is_not_shared(rows: RowsInUse) -> None:
     """The root is bounded early and put back; its parts are shared only afterwards."""
     search = opened(rows)
     first, second = search.team.workers
@@ -322,7 +322,7 @@ def test_a_failing_kernel_ends_the_search(
     run_batch = engine.tree.run_batch
 
     def fail(*args: Any) -> int:
-        pool = args[4]
+        pool = args[2]
         in_main = threading.current_thread() is threading.main_thread()
         if in_main is is_first and pool.state.open > 0 and pool.state.nodes > 0:
             pool.state.open = 0

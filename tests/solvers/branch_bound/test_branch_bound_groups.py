@@ -7,17 +7,18 @@ import pytest
 
 from branch_bound_cases import best_by_enumeration, random_problem
 from marginbn import InputError, solve_structure
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, margin_problem
-from marginbn.solvers.branch_bound import BranchBoundSolver
+from marginbn.solvers.branch_bound import BranchBoundSolver, row_groups
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.engine import Search
-from marginbn.solvers.branch_bound.kernels.records import FloatArray
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, Groups, Sample, even_sample
-from marginbn.solvers.branch_bound.shape import BranchBoundShape
+from marginbn.solvers.branch_bound.rows import Reduction
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.sizes import BranchBoundShape
 from marginbn.solvers.solve import solve_with
 from marginbn.solvers.tree_search import begin, initial_bound
 
@@ -151,6 +152,39 @@ def test_same_optimum_with_groups(seed: int, n_jobs: int) -> None:
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(best_by_enumeration(problem), rel=1e-6)
     assert result.bound >= result.objective
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("seed", range(6))
+def test_same_optimum_after_the_rows_have_taken_over(
+    seed: int, n_jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups that are full at once give way to rows made from the codes: their instance is the one
+    of the written coefficients, and the optimum stays.
+    """
+    monkeypatch.setattr(row_groups, "FULL", 0.0)
+    problem = problem_of(np.random.default_rng(seed), "multiclass", 3, whole=seed % 2 == 0)
+    dense = Reduction(encode(problem).instance, 30.0, 0.35)
+    run = Run(problem, n_jobs=n_jobs)
+    begin(run)
+    search = Search(run, BranchBoundSolver(rows="groups"))
+    search.open()
+    assert isinstance(search.rows, GroupedRows)
+    assert search.rows.groups is None
+    vertex = search.main.incumbent.vertex
+    coded = Reduction(search.rows.full, 30.0, 0.35)
+    margins = search.rows.margins(search.main.work.trial, vertex).copy()
+    for choice in (dense, coded):
+        choice.extend(margins)
+    assert 0 < dense.n_rows < problem.n_rows
+    for name in ("columns", "rows", "weights", "starts", "offset"):
+        np.testing.assert_array_equal(
+            getattr(coded.instance, name), getattr(dense.instance, name), err_msg=name
+        )
+    np.testing.assert_allclose(coded.instance.linear, dense.instance.linear, atol=1e-9)
+    result = solve_with(BranchBoundSolver(rows="groups"), Run(problem, n_jobs=n_jobs))
+    assert result.objective == pytest.approx(solve_structure(problem).objective, rel=1e-6)
+    assert result.status is Status.OPTIMAL
 
 
 def test_same_optimum_without_heuristics() -> None:

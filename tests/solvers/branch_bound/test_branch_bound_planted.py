@@ -18,28 +18,27 @@ from marginbn import NaiveBayesClassifier
 from marginbn.classifiers.validation import read_training_rows
 from marginbn.data.training import encode_training
 from marginbn.datasets import load_folder_dataset
+from marginbn.problem.array_types import IntArray
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
-from marginbn.solvers.branch_bound.kernels.bound import EMPTY, PRUNED, Incumbent, bound_box
+from marginbn.solvers.branch_bound.kernels.bound import EMPTY, PRUNED, Context, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
+from marginbn.solvers.branch_bound.kernels.branching import (
+    list_candidates,
+    rank_candidates,
+    restrict,
+)
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.combination import (
     Bounding,
     new_bounding,
 )
-from marginbn.solvers.branch_bound.kernels.gains import new_gains
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import (
-    Box,
-    Instance,
-    IntArray,
-    new_box,
-    new_oracle,
-)
+from marginbn.solvers.branch_bound.kernels.pseudocosts import new_pseudocosts
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance, new_box, new_oracle
 from marginbn.solvers.branch_bound.kernels.repair import contains
-from marginbn.solvers.branch_bound.kernels.split import apply_split, list_objects, rank_objects
 from marginbn.solvers.branch_bound.rows import Reduction, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.run import Limits
@@ -119,14 +118,13 @@ def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
     box, oracle = root_box(encoding), new_oracle(inst.n_features, inst.first.size)
     b = new_bounding(inst, 256, encoding.structure_magnitude)
     b.state.smoothing = settings.smoothing_start * inst.gamma
-    gains = new_gains(inst.n_features)
+    gains = new_pseudocosts(inst.n_features)
     dice = np.random.default_rng(seed)
     for depth in range(10_000):
         maximise(inst, box, inst.linear, oracle)
         keep_inside(encoding, box, b, oracle.vertex)
-        outcome = bound_box(
-            bounding, inst, box, settings, b, oracle, frozen, 0.5, np.inf, 60, NO_STOP
-        )
+        context = Context(inst, inst, settings, frozen, NO_STOP)
+        outcome = bound_box(bounding, context, box, b, oracle, 0.5, np.inf, 60)
         assert outcome not in (PRUNED, EMPTY)
         assert b.state.bound >= value
         constant = float(b.state.constant)
@@ -137,13 +135,13 @@ def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
         assert propagate(inst, box)
         assert contains(inst, box, z)
         if random_splits:
-            objects = dice.permutation(list_objects(inst, box))
+            candidates = dice.permutation(list_candidates(inst, box))
         else:
-            ranking = rank_objects(bounding, box, b, gains, np.inf)
-            objects = ranking.objects[np.argsort(-ranking.score, kind="stable")]
-        if len(objects) == 0:
+            ranking = rank_candidates(bounding, box, b, gains, np.inf)
+            candidates = ranking.candidates[np.argsort(-ranking.score, kind="stable")]
+        if len(candidates) == 0:
             return depth
-        box = side_with(encoding, box, *map(int, objects[0]), z)
+        box = side_with(encoding, box, *map(int, candidates[0]), z)
     raise AssertionError("the walk did not end")
 
 
@@ -154,7 +152,7 @@ def side_with(encoding: Encoding, box: Box, kind: int, i: int, j: int, z: IntArr
     sides = []
     for first in (True, False):
         child = copy_of(box)
-        apply_split(encoding.instance, child, kind, i, j, first)
+        restrict(encoding.instance, child, kind, i, j, first)
         if contains(encoding.instance, child, z):
             assert propagate(encoding.instance, child)
             assert contains(encoding.instance, child, z)
@@ -207,7 +205,7 @@ def full_size(name: str, kind: MarginKind, p: float) -> StructureProblem:
     target = dataset.train.column(dataset.target).values
     rows = read_training_rows(
         NaiveBayesClassifier(),
-        dataset.train.drop(dataset.target),
+        dataset.train.degradation(dataset.target),
         target,
         None,
         kinds="auto",
@@ -229,7 +227,8 @@ def bound_alone(encoding: Encoding, box: Box, theta: float) -> Bounding:
     settings = settings_for(Limits(), heuristics=False)
     low = Incumbent(oracle.vertex.copy(), np.array([-np.inf]), np.zeros(1, np.int64))
     whole = with_all_rows(inst)
-    bound_box(whole, inst, box, settings, b, oracle, low, theta, np.inf, 30, NO_STOP)
+    context = Context(inst, inst, settings, low, NO_STOP)
+    bound_box(whole, context, box, b, oracle, theta, np.inf, 30)
     return b
 
 

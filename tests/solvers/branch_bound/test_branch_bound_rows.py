@@ -7,6 +7,7 @@ import pytest
 from numba import njit
 
 from branch_bound_cases import best_by_enumeration, columns_of, random_problem, random_slots
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver, engine
@@ -15,12 +16,7 @@ from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels import combination, duals, nearby
 from marginbn.solvers.branch_bound.kernels.bound import Settings
 from marginbn.solvers.branch_bound.kernels.combination import load_margins, new_bounding
-from marginbn.solvers.branch_bound.kernels.records import (
-    NO_PLACES,
-    FloatArray,
-    Instance,
-    count_rows,
-)
+from marginbn.solvers.branch_bound.kernels.records import NO_PLACES, Instance, count_rows
 from marginbn.solvers.branch_bound.rows import Copies, Reduction, thinned, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.result import Status
@@ -263,14 +259,15 @@ def test_copies_look_at_the_clock_and_are_exact(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("is_shared", [True, False])
 @pytest.mark.parametrize("seed", range(10))
-def test_rows_that_join_find_their_places(
+def test_a_longer_choice_has_all_its_coefficients(
     seed: int, is_shared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever was there before, block by block: by column and by row the same as at once."""
+    """Whatever was there before, block by block; what others still read is not written over."""
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(reduction, "PIECE", int(rng.integers(1, 40)))
     columns = rng.random((int(rng.integers(1, 8)), 30))
-    copies = Copies(columns, lambda: None, is_shared)
+    full = three_samples()._replace(columns=columns, linear=np.zeros(len(columns)))
+    copies = Copies(full, lambda: None, is_shared)
     chosen: set[int] = set()
     earlier: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     for size in rng.integers(0, 12, 5):
@@ -280,30 +277,19 @@ def test_rows_that_join_find_their_places(
         np.testing.assert_array_equal(by_column, columns[:, wanted])
         np.testing.assert_array_equal(by_row, columns[:, wanted].T)
         earlier.append((by_column, by_row, columns[:, wanted]))
-    if is_shared:  # somebody may still read there
+    if is_shared:
         for by_column, by_row, expected in earlier:
             np.testing.assert_array_equal(by_column, expected)
             np.testing.assert_array_equal(by_row, expected.T)
 
 
-def test_copies_that_were_cut_short_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What moved aside half-way is of no use any more."""
-    monkeypatch.setattr(reduction, "PIECE", 3)
-    columns = np.arange(24.0).reshape(4, 6)
-    left = [9]
-
-    def poll() -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            raise TimeoutError
-
-    copies = Copies(columns, poll, False)
-    copies.of(np.array([1, 4]))
-    with pytest.raises(TimeoutError):
-        copies.of(np.array([1, 2, 3, 4]))
-    by_column, by_row = copies.of(np.array([1, 2, 3, 4, 5]))
-    np.testing.assert_array_equal(by_column, columns[:, 1:])
-    np.testing.assert_array_equal(by_row, columns[:, 1:].T)
+def test_a_choice_with_too_many_rows_is_not_made() -> None:
+    """The one before stays: it is a bound too."""
+    full = three_samples()
+    reduced = Reduction(full, 30.0, 1.0, most=1)
+    before = reduced.instance
+    reduced.extend(full.columns[0])
+    assert reduced.instance is before
 
 
 @pytest.mark.parametrize("rows", ["all", "groups"])

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from branch_bound_cases import columns_of, random_encoded, random_problem
+from marginbn.problem.array_types import IntArray
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import margin_problem
-from marginbn.solvers import compile
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels import climb, repair
 from marginbn.solvers.branch_bound.kernels.box import is_member, propagate
@@ -18,7 +18,6 @@ from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (
     Box,
     Instance,
-    IntArray,
     column_of,
     count_rows,
     new_box,
@@ -29,8 +28,6 @@ from marginbn.solvers.interpreted import interpreting
 
 NO_STOP = np.zeros(1, dtype=np.int64)
 SEEDS = range(8)
-
-pytestmark = pytest.mark.skipif(not compile.AVAILABLE, reason="needs a version of numba we tried")
 
 
 @pytest.fixture(autouse=True)

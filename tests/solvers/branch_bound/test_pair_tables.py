@@ -41,8 +41,12 @@ def test_equal_to_the_dense_coefficients(margin: str, n_classes: int, max_parent
     made, inst = coded.coded, coded.instance
     assert made is not None
     assert problem.margins is not None
-    everyone = np.arange(problem.n_samples)
-    assert np.array_equal(tables.some_columns(inst, made, everyone), dense.instance.columns)
+    some = np.arange(0, problem.n_rows, 2)
+    columns = np.empty((inst.linear.size, some.size))
+    tables.fill_columns(inst, some, columns, 2)
+    assert np.array_equal(columns, dense.instance.columns[:, some])
+    weights = np.random.default_rng(1).random(some.size)
+    assert np.allclose(tables.sum_rows(inst, some, weights, 2), columns @ weights, atol=1e-9)
     assert np.allclose(coded.magnitude, dense.magnitude, rtol=1e-12)
     for seed in range(5):
         rng = np.random.default_rng(seed)

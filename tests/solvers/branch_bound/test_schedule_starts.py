@@ -7,7 +7,7 @@ import pytest
 
 from branch_bound_cases import random_encoded, random_linear_problem
 from marginbn import StructureProblem, enumerate_candidates, margin_problem
-from marginbn.problem.augmented_tree import augmented_tree
+from marginbn.classifiers.naive_bayes import augmented_tree
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.scores import get_local_score, scores_with_errors
 from marginbn.solvers.branch_bound.arrays import Encoding, encode

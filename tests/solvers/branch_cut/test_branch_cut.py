@@ -15,8 +15,10 @@ from brute_force import brute_force
 from marginbn.exceptions import InputError
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
-from marginbn.solvers.branch_cut import BranchCutSolver, visit
+from marginbn.solvers.branch_cut import BranchCutSolver, engine
 from marginbn.solvers.branch_cut.arrays import build_instance
+from marginbn.solvers.branch_cut.bound import feasible_multipliers, lagrangian
+from marginbn.solvers.branch_cut.cuts import RowPool
 from marginbn.solvers.branch_cut.engine import Search
 from marginbn.solvers.branch_cut.kernels.climb import (
     IncumbentSearch,
@@ -25,15 +27,13 @@ from marginbn.solvers.branch_cut.kernels.climb import (
     margins_of,
 )
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.lagrangian import feasible_multipliers, lagrangian
 from marginbn.solvers.branch_cut.relaxation import Effort, HybridRelaxation, effort_at
-from marginbn.solvers.branch_cut.rows import RowPool
-from marginbn.solvers.branch_cut.shape import BranchCutShape
 from marginbn.solvers.branch_cut.warm import BASIC, EXPLICIT, cold_start, labels_at, refresh_cost
 from marginbn.solvers.dynamic import DynamicProgrammingSolver
 from marginbn.solvers.memory import Division
 from marginbn.solvers.result import Status, check_result
 from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.sizes import BranchCutShape
 from marginbn.solvers.solve import solve_with
 from problems import (
     linear_case,
@@ -398,7 +398,7 @@ def assert_exact(problem: StructureProblem, solver: BranchCutSolver, seed: int) 
 def test_random_problems_are_solved_exactly(seed, mode, monkeypatch):
     """On small random problems the optimum equals that of exhaustive search."""
     if mode == "random":
-        monkeypatch.setattr(visit, "Chooser", RandomChooser)
+        monkeypatch.setattr(engine, "Chooser", RandomChooser)
     assert_exact(random_problem(seed), MODES[mode], seed)
 
 
@@ -408,7 +408,7 @@ def test_random_problems_are_solved_exactly(seed, mode, monkeypatch):
 def test_thousands_of_random_problems_are_solved_exactly(block, mode, monkeypatch):
     """The same on a thousand problems for every mode."""
     if mode == "random":
-        monkeypatch.setattr(visit, "Chooser", RandomChooser)
+        monkeypatch.setattr(engine, "Chooser", RandomChooser)
     for seed in range(1000 + 25 * block, 1025 + 25 * block):
         assert_exact(random_problem(seed), MODES[mode], seed)
 
@@ -433,10 +433,10 @@ def selections_of_features(problem: StructureProblem):
 
 def test_columns_priced_in_give_the_same_optimum(monkeypatch):
     """Programmes that start with few columns end with the same optimum."""
-    from marginbn.solvers.branch_cut import relaxation, visit
+    from marginbn.solvers.branch_cut import engine, relaxation
 
     monkeypatch.setattr(relaxation, "ALL_COLUMNS", 0)
-    monkeypatch.setattr(visit, "FIRST_COLUMNS", 1)
+    monkeypatch.setattr(engine, "FIRST_COLUMNS", 1)
     for seed in range(12):
         solver = BranchCutSolver(heuristics=seed % 2 == 0)
         assert_exact(random_problem(seed), solver, seed)
@@ -502,16 +502,16 @@ def test_fixing_keeps_every_better_structure():
     optimum = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING))
     run = Run(problem)
     run.offer(np.array([problem.candidates.group(i)[0] for i in range(6)]))
-    search = Search(run, BranchCutSolver(heuristics=False))
-    search.frontier.value = optimum.objective - 1e-3 * abs(optimum.objective)
-    search.open()
-    node = search.frontier.take()
-    visitor, instance = search.visitor, search.shared.instance
+    tree = Search(run, heuristics=False)
+    tree.frontier.value = optimum.objective - 1e-3 * abs(optimum.objective)
+    tree.open()
+    node = tree.frontier.take()
+    instance = tree.instance
     allowed = node.allowed(instance.n_candidates)
-    cutoff = search.frontier.cutoff
-    relaxation = HybridRelaxation(instance, search.shared.pool, visitor, 0)
+    cutoff = tree.frontier.cutoff
+    relaxation = HybridRelaxation(instance, tree.shared.pool, run, 0)
     relaxed = relaxation.solve(node.warm, allowed, [], cutoff, effort_at(instance, 0))
-    visitor.fix(relaxed.prices, allowed)
+    tree.fix(relaxed.prices, allowed)
     assert allowed[optimum.selection].all()
 
 

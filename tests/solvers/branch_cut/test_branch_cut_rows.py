@@ -16,7 +16,18 @@ from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import Instance, build_instance
-from marginbn.solvers.branch_cut.facets import all_facets
+from marginbn.solvers.branch_cut.cuts import (
+    Cluster,
+    Cut,
+    FacetCut,
+    PackingCut,
+    Row,
+    RowPool,
+    all_facets,
+    cluster_row,
+    packing_row,
+    violated_by_selection,
+)
 from marginbn.solvers.branch_cut.kernels.separation import (
     SupportArrays,
     descend_from,
@@ -24,19 +35,7 @@ from marginbn.solvers.branch_cut.kernels.separation import (
     separate,
 )
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
-from marginbn.solvers.branch_cut.rows import (
-    Cluster,
-    Cut,
-    FacetCut,
-    PackingCut,
-    Row,
-    RowPool,
-    cluster_row,
-    packing_row,
-    violated_by_selection,
-)
 from marginbn.solvers.branch_cut.separators import (
-    SEPARATORS,
     ClusterSeparator,
     FacetSeparator,
     PackingSeparator,
@@ -324,7 +323,6 @@ class TwoFoldSeparator:
     """Looks at all sets of three."""
 
     kind = TwoFold
-    part = None
     found = 0
 
     def __init__(self, pool, seed):
@@ -346,12 +344,12 @@ class TwoFoldSeparator:
 
 def test_a_new_kind_of_cut_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The optimum stays, the new rows are used; where a certificate is written they are not."""
-    problem = small_linear_problem(4, n_rows=60, n_features=5, max_parents=3, score="k2")
-    clusters_only = BranchCutSolver(parts=frozenset())
-    before = solve_with(clusters_only, Run(problem))
-    both = (*SEPARATORS, TwoFoldSeparator)
-    monkeypatch.setattr("marginbn.solvers.branch_cut.relaxation.SEPARATORS", both)
-    after = solve_with(clusters_only, Run(problem))
+    problem = small_linear_problem(3, n_rows=60, n_features=6, max_parents=3, score="k2")
+    kinds = "marginbn.solvers.branch_cut.relaxation.SEPARATORS"
+    monkeypatch.setattr(kinds, (ClusterSeparator,))
+    before = solve_with(BranchCutSolver(heuristics=False), Run(problem))
+    monkeypatch.setattr(kinds, (ClusterSeparator, TwoFoldSeparator))
+    after = solve_with(BranchCutSolver(heuristics=False), Run(problem))
     assert (after.objective, after.structure) == (before.objective, before.structure)
     assert TwoFoldSeparator.found > 0
     pool = RowPool(build_instance(problem))

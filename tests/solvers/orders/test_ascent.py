@@ -8,11 +8,11 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from marginbn.problem.array_types import WordArray
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.orders.ascent import Ascent, dual_ascent
-from marginbn.solvers.orders.kernels.word_sets import WordArray
 from marginbn.solvers.orders.parent_lists import ParentLists, to_members, to_words
 from order_cases import best_with_order, optimum, random_scores
 

@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.class_model.kernels.gather import Codes, FloatArray, IntArray
+from marginbn.class_model.kernels.gather import Codes
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.solvers.compile import entry, kernel
 
 
@@ -62,7 +63,7 @@ class Buckets(NamedTuple):
     bin_start: IntArray
 
 
-class Row(NamedTuple):
+class PartialRow(NamedTuple):
     """A row while it is answered: cells and bins, which of them are known, running sums of b."""
 
     cells: IntArray
@@ -72,7 +73,7 @@ class Row(NamedTuple):
 
 
 @kernel
-def find_place(buckets: Buckets, row: Row, i: int, c: int) -> int:
+def find_place(buckets: Buckets, row: PartialRow, i: int, c: int) -> int:
     """Where bucket i has its entries for class c and the bins of the features above."""
     start, stop = buckets.table_start[i], buckets.table_start[i + 1]
     place = start + c * ((stop - start) // len(buckets.prior))
@@ -82,13 +83,13 @@ def find_place(buckets: Buckets, row: Row, i: int, c: int) -> int:
 
 
 @kernel
-def message(buckets: Buckets, row: Row, i: int, c: int) -> float:
+def message(buckets: Buckets, row: PartialRow, i: int, c: int) -> float:
     """m_i for class c and the bins of the features above, once it is sent."""
     return float(row.sums[find_place(buckets, row, i, c) + buckets.n_bins[i] - 1])
 
 
 @kernel
-def advance(buckets: Buckets, row: Row, i: int) -> bool:
+def advance(buckets: Buckets, row: PartialRow, i: int) -> bool:
     """Move on to the next bins of the unknown features above i; False after the last."""
     for k in range(buckets.above_start[i], buckets.above_start[i + 1]):
         v = buckets.above[k]
@@ -101,7 +102,7 @@ def advance(buckets: Buckets, row: Row, i: int) -> bool:
 
 
 @kernel
-def send(buckets: Buckets, row: Row, i: int) -> None:
+def send(buckets: Buckets, row: PartialRow, i: int) -> None:
     """Fill in the running sums of b_i over its bins; the last one is the message.
 
     All are divided by the largest message, so that long products stay in range.
@@ -131,7 +132,7 @@ def send(buckets: Buckets, row: Row, i: int) -> None:
 
 
 @kernel
-def ask_network(buckets: Buckets, row: Row, posterior: FloatArray) -> None:
+def ask_network(buckets: Buckets, row: PartialRow, posterior: FloatArray) -> None:
     """Fill in G, and the running sums of all buckets."""
     posterior[:] = buckets.prior
     for i in buckets.order[::-1]:
@@ -152,7 +153,7 @@ def pick(sums: FloatArray, target: float) -> int:
 
 
 @kernel
-def draw(buckets: Buckets, row: Row, i: int, c: int, point: float) -> None:
+def draw(buckets: Buckets, row: PartialRow, i: int, c: int, point: float) -> None:
     """Draw bin and cell of feature i. What the bin leaves of the point chooses the cell."""
     place = find_place(buckets, row, i, c)
     sums = row.sums[place : place + buckets.n_bins[i]]
@@ -176,7 +177,7 @@ def draw_rows(
     """
     d, n_draws = len(buckets.order), len(points)
     numbers = np.empty((2, d), np.int64)
-    row = Row(numbers[0], numbers[1], np.empty(d, np.uint8), np.empty(len(buckets.tables)))
+    row = PartialRow(numbers[0], numbers[1], np.empty(d, np.uint8), np.empty(len(buckets.tables)))
     for r in range(codes.shape[1]):
         for i in range(d):
             start, stop = buckets.cell_start[i], buckets.cell_start[i + 1]

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.solvers.compile import entry, kernel
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Codes = NDArray[Any]
 """uint8 or uint16 (features, rows); the number after the last cell of a feature is unknown."""
 
@@ -26,7 +25,7 @@ BLOCK = 512
 """Rows of a block: their scores and their places in the tables stay in the cache."""
 
 
-class Layout(NamedTuple):
+class TableLayout(NamedTuple):
     """Tables A V B' of a class model in flat arrays; V holds the parameters of a table.
 
     Parameters
@@ -57,7 +56,7 @@ class Layout(NamedTuple):
 
 
 @kernel
-def side(layout: Layout, t: int, which: int) -> FloatArray:
+def side(layout: TableLayout, t: int, which: int) -> FloatArray:
     """The matrix A or B of a table."""
     s = layout.sides[t, which]
     matrix = layout.bases[layout.base_start[s] : layout.base_start[s + 1]]
@@ -65,7 +64,7 @@ def side(layout: Layout, t: int, which: int) -> FloatArray:
 
 
 @entry
-def expand(layout: Layout, parameters: FloatArray, tables: FloatArray) -> None:
+def expand(layout: TableLayout, parameters: FloatArray, tables: FloatArray) -> None:
     """Fill in the tables (scores, entries) of parameters (scores, parameters)."""
     for t in range(len(layout.sides)):
         a, b = side(layout, t, 0), side(layout, t, 1)
@@ -78,7 +77,7 @@ def expand(layout: Layout, parameters: FloatArray, tables: FloatArray) -> None:
 
 
 @entry
-def contract(layout: Layout, tables: FloatArray, gradient: FloatArray) -> None:
+def contract(layout: TableLayout, tables: FloatArray, gradient: FloatArray) -> None:
     """Fill in the gradient by the parameters from that by the tables; not by the offset."""
     for t in range(len(layout.sides)):
         a, b = side(layout, t, 0), side(layout, t, 1)
@@ -90,7 +89,7 @@ def contract(layout: Layout, tables: FloatArray, gradient: FloatArray) -> None:
 
 
 @kernel
-def find_entry(layout: Layout, t: int, x: int, y: int) -> int:
+def find_entry(layout: TableLayout, t: int, x: int, y: int) -> int:
     """Entry of a table for codes x and y of its two features."""
     s, other = layout.sides[t]
     row = layout.cell_of[layout.cell_start[s] + x]
@@ -100,7 +99,7 @@ def find_entry(layout: Layout, t: int, x: int, y: int) -> int:
 
 @kernel
 def add_up(
-    layout: Layout,
+    layout: TableLayout,
     codes: Codes,
     offset: FloatArray,
     tables: FloatArray,
@@ -139,7 +138,7 @@ def take_loss(scores: FloatArray, classes: Codes, weights: FloatArray) -> float:
 
 @entry
 def gather(
-    layout: Layout, codes: Codes, offset: FloatArray, tables: FloatArray, scores: FloatArray
+    layout: TableLayout, codes: Codes, offset: FloatArray, tables: FloatArray, scores: FloatArray
 ) -> None:
     """Fill in the scores (classes, rows): the offset plus one entry of each table."""
     entries = np.empty((len(layout.sides), BLOCK), np.int32)
@@ -150,7 +149,7 @@ def gather(
 
 @entry
 def loss_gradient(
-    layout: Layout,
+    layout: TableLayout,
     codes: Codes,
     classes: Codes,
     weights: FloatArray,

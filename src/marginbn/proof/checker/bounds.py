@@ -19,7 +19,16 @@ is enlarged by its relative error.
 
 Upper bounds of leaves, in whole numbers of 2^grid: a majorant maximised over a leaf or more.
 
-**Forests.** Maximum over forests and class parents, see :mod:`marginbn.proof.checker.forests`.
+**Forests.** Here features are numbered from 0, the class is apart. A feature has the parents {} or
+{class}, which makes it a root, or {class, another feature}, which is an arc. The arcs form a
+forest, and a parent of the class has {}. For a fixed parent set of the class the best forest is a
+maximum arborescence of the graph in which one more node, numbered n, stands for "root".
+
+Whole numbers make large constants harmless: an arc that is not allowed weighs -2^f, an edge that
+must be there adds 2^b to both of its arcs, with 2^f >> n 2^b >> n |values|. A forest has at most
+one arc of each edge, so the best one has all edges that must be there unless no forest has.
+:func:`room` says how large values may be, so that nothing overflows 64 bits. Nothing here is
+compiled: NumPy and Python are all that has to be trusted.
 
 **Clusters.** For y >= 0 and rows that hold for every structure of the leaf,
 
@@ -45,7 +54,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.proof.certificate import Certificate, DualWeights, Multipliers
-from marginbn.proof.checker.forests import best_forest
 from marginbn.proof.checker.statement import RefutedError, Space
 from marginbn.proof.checker.values import (
     SHIFT,
@@ -98,16 +106,15 @@ class Majorants:
         certificate: Certificate,
         space: Space,
         counts: ExactCounts,
-        kept: NDArray[np.bool_],
     ) -> None:
         self._certificate = certificate
-        self._kept_ones = kept
         self._space = space
         self._counts = counts
         n_rows = len(certificate.data.codes) * max(1, certificate.data.arities[0] - 1)
         longest = max(n_rows, len(space.parents))
         self._per_block = max(1, min(512, BLOCK_BYTES // (8 * longest)))
         self._block: dict[int, IntegerMajorant] = {}
+        self._kept: dict[tuple[int, int], NDArray[np.float64]] = {}
 
     @property
     def count(self) -> int:
@@ -144,8 +151,7 @@ class Majorants:
     @cached_property
     def _linear(self) -> IntegerMajorant:
         grid = self._certificate.grid
-        pairs = zip(self.scores, self._kept_ones.tolist(), strict=True)  # others are never used
-        values = [ceil_to_grid(Fraction(up, 2**SHIFT), grid) if k else 0 for (_, up), k in pairs]
+        values = [ceil_to_grid(Fraction(up, 2**SHIFT), grid) for _, up in self.scores]
         return IntegerMajorant(0, _checked(values, self._space.n_variables))
 
     # ------------------------------------------------------------------ margins
@@ -175,10 +181,6 @@ class Majorants:
         width = max(1, BLOCK_BYTES // (8 * n_rows))
         total = len(self._space.parents)
         return [(a, min(a + width, total)) for a in range(0, total, width)]
-
-    @cached_property
-    def _kept(self) -> dict[tuple[int, int], NDArray[np.float64]]:
-        return {}
 
     def _piece(self, piece: tuple[int, int]) -> NDArray[np.float64]:
         if piece in self._kept:
@@ -249,19 +251,125 @@ Edges = AbstractSet[tuple[int, int]]
 
 # ---------------------------------------------------------------------------------- forests
 
+LOWEST = -(2**62)
+"""Less than any value: an arc that does not exist."""
+
+
+def contract_cycles(chosen: list[int]) -> tuple[list[int], int]:
+    """New numbers of the nodes and the root, equal for the members of a cycle of chosen arcs, and
+    how many there are without the root.
+    """
+    n = len(chosen)
+    group = [-1] * (n + 1)
+    mark = [-1] * n
+    count = 0
+    for start in range(n):  # walk until a node that was seen; on this walk it closes a cycle
+        v = start
+        while v != n and mark[v] < 0:
+            mark[v] = start
+            v = chosen[v]
+        if v != n and mark[v] == start:
+            while group[v] < 0:
+                group[v] = count
+                v = chosen[v]
+            count += 1
+    for v in range(n):
+        if group[v] < 0:
+            group[v] = count
+            count += 1
+    group[n] = count
+    return group, count
+
+
+def best_arborescence(weights: Integers) -> tuple[int, Integers]:
+    """Largest sum of one entering arc per node without cycles, and prices of the way to each node.
+
+    ``weights[child, parent]`` has n rows and n + 1 columns, the last of them the root. Every node
+    takes its best entering arc; the arcs of a cycle are taken together as one node, and an arc that
+    enters it at v replaces the one chosen for v, so its weight is reduced by that of the chosen
+    one.
+
+    The reduced weights of the arcs taken are *prices* y: their sum is the value, an arc weighs at
+    most the sum of the prices of everything it enters, and prices of contracted cycles are not
+    positive. So a solution that uses an arc is worth at most the value minus what the arc falls
+    short of its prices, one such term for every arc. The second result (n,) is the sum of the
+    prices that an arc from the root enters on its way to each node.
+    """
+    w = weights.copy()
+    n = len(w)
+    np.fill_diagonal(w, LOWEST)
+    total = 0
+    top = np.arange(n)  # what contains each of the original nodes
+    prices = np.zeros(n, dtype=np.int64)
+    while True:
+        best = w.max(axis=1, initial=LOWEST)
+        chosen = np.where(w[:, n] == best, n, w.argmax(axis=1))  # the root first: fewer cycles
+        total += int(best.sum())
+        prices += best[top]
+        groups, count = contract_cycles(chosen.tolist())
+        if count == n:
+            return total, prices
+        group = np.array(groups)
+        smaller = np.full((count, count + 1), LOWEST, dtype=np.int64)
+        np.maximum.at(smaller, (group[:n, None], group[None, :]), w - best[:, None])
+        np.fill_diagonal(smaller, LOWEST)
+        w, n, top = smaller, count, group[top]
+
+
+def best_forest(
+    arcs: Integers,
+    class_only: Integers,
+    empty: Integers,
+    tied: NDArray[np.bool_],
+    class_sets: Integers,
+    own: Integers,
+    penalty: int,
+    enough: int,
+) -> int:
+    """An upper bound of the largest value over forests and parent sets of the class.
+
+    Whenever the largest value exceeds ``enough`` it is the largest value; otherwise it is at most
+    ``enough``. The arborescence for a class without parents gives a quick bound for every parent
+    set: its members have {}, an arc from the root that falls short of its prices by so much (or
+    exceeds them, where {} needs the set). Only sets whose quick bound is above ``enough`` are
+    looked at any further.
+
+    Parameters
+    ----------
+    arcs, class_only, empty
+        Value of {class, u}, (n, n), of {class} and of {}, (n,), for every feature.
+    tied
+        Features that must not have {} without being a parent of the class.
+    class_sets, own
+        Members (S, 2), -1 for none, and values (S,) of the parent sets of the class.
+    penalty
+        What an arc that is not allowed costs.
+    """
+    roots = np.where(tied, class_only, np.maximum(class_only, empty))
+    plain = np.column_stack([arcs, roots])
+    without, prices = best_arborescence(plain)
+    extra = np.append(empty - prices, 0)  # the last for "no member", which is number -1
+    quick = own + extra[class_sets].sum(axis=1) + without
+    result = int(quick[quick <= enough].max(initial=LOWEST))
+    for s in np.flatnonzero(quick > enough):
+        members = class_sets[s][class_sets[s] >= 0]
+        weights = plain.copy()
+        weights[members, :-1] = -penalty
+        weights[members, -1] = empty[members]
+        result = max(result, best_arborescence(weights)[0] + int(own[s]))
+    return result
+
 
 @dataclass(frozen=True, eq=False)
 class Forests:
-    """Bounds by forests, where the kept candidates are of that kind."""
+    """Bounds by forests, where the candidates are of that kind."""
 
     space: Space
-    kept: NDArray[np.bool_]
 
     @cached_property
     def reason(self) -> str | None:
         """Why the candidates are not of that kind, if so."""
-        for k in np.flatnonzero(self.kept):
-            child, parents = self.space.child[k], self.space.parents[k]
+        for child, parents in zip(self.space.child, self.space.parents, strict=True):
             if len(parents) > 2 or (child != 0 and parents and parents[0] != 0):
                 return f"variable {child} may have the parents {parents}"
         return None
@@ -269,7 +377,7 @@ class Forests:
     @cached_property
     def _class_sets(self) -> tuple[Integers, Integers]:
         """Numbers and members (S, 2) of the parent sets of the class; -1 for no member."""
-        numbers = np.flatnonzero((self.space.child == 0) & self.kept)
+        numbers = np.flatnonzero(self.space.child == 0)
         padded = [(*self.space.parents[k], 0, 0)[:2] for k in numbers]
         return numbers, np.array(padded, dtype=np.int64).reshape(-1, 2) - 1
 
@@ -277,7 +385,7 @@ class Forests:
     def _slots(self) -> tuple[Integers, Integers]:
         """Candidates of features and their place in an (n, n + 2) table of arcs, {class}, {}."""
         n = self.space.n_variables - 1
-        numbers = np.flatnonzero((self.space.child != 0) & self.kept)
+        numbers = np.flatnonzero(self.space.child != 0)
         places = []
         for k in numbers:
             parents = self.space.parents[k]
@@ -331,22 +439,11 @@ Coefficients = tuple[Integers, int]
 
 @dataclass(frozen=True)
 class RowRule:
-    """What a kind of row says; it must be true for any members, as long as ``at_least`` of them
-    differ.
-    """
+    """What a kind of row says; it must be true for any members."""
 
     row: Callable[[Space, tuple[int, ...]], Coefficients]
-    at_least: int = 1
     needs_edge: bool = False  # holds only where the edge between its two members is decided
     lists_parts: bool = False  # its members are a list that the rule reads, not variables
-
-
-def _cluster_row(space: Space, members: tuple[int, ...]) -> Coefficients:
-    return space.outside(members).astype(np.int64), 1
-
-
-def _edge_row(space: Space, members: tuple[int, ...]) -> Coefficients:
-    return space.joining(*members).astype(np.int64), 1
 
 
 def _packing_row(space: Space, members: tuple[int, ...]) -> Coefficients:
@@ -399,10 +496,10 @@ def _sum_in_order(order: Sequence[int], weights: dict[tuple[int, tuple[int, ...]
 
 
 ROW_RULES = {
-    "cluster": RowRule(_cluster_row),
+    "cluster": RowRule(lambda space, members: (space.outside(members).astype(np.int64), 1)),
     "packing": RowRule(_packing_row),
     "facet": RowRule(_facet_row, lists_parts=True),
-    "edge": RowRule(_edge_row, needs_edge=True),
+    "edge": RowRule(lambda space, ends: (space.joining(*ends).astype(int), 1), needs_edge=True),
 }
 """Every kind of row that a certificate may have, by name."""
 
@@ -429,8 +526,6 @@ class Clusters:
         rule, exist = ROW_RULES[row.kind], range(self.space.n_variables)
         if not row.members or not (rule.lists_parts or all(v in exist for v in row.members)):
             raise RefutedError(f"row {number} has members that do not exist")
-        if len(set(row.members)) < rule.at_least:
-            raise RefutedError(f"row {number} has fewer than {rule.at_least} members")
         if rule.needs_edge and row.members not in present:
             raise RefutedError(f"row {number} needs the edge {row.members}, which may be absent")
         return rule

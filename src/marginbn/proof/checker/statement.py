@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -16,8 +15,6 @@ from marginbn.proof.certificate import Candidates, Certificate, Data
 
 if TYPE_CHECKING:
     from marginbn.problem.candidates import CandidateRule
-
-MOST_PARENTS = 20
 
 LARGEST_TABLE = 10**8
 """Candidates times variables."""
@@ -38,8 +35,8 @@ def check_rule(certificate: Certificate) -> None:
     n = len(data.names)
     if rule is None:
         return
-    if certificate.candidates.listed:
-        raise RefutedError("candidates are given by a rule and by a list: which one holds?")
+    if certificate.candidates.listed and certificate.score.is_margin:
+        raise RefutedError("a margin needs all candidates of a rule, and they are listed")
     if rule.class_arcs == "all" and not rule.class_restricted:
         raise RefutedError("class_arcs can be all only where candidates are class-restricted")
     for arc in (*rule.required, *rule.forbidden):
@@ -84,40 +81,34 @@ class Space:
         """(K,): candidates of i or j that contain the other one."""
         return self.holding(i, j) | self.holding(j, i)
 
-    def outside(self, cluster: tuple[int, ...], fewer_than: int = 1) -> NDArray[np.bool_]:
-        """(K,): candidates of members of a cluster with fewer than so many parents in it."""
+    def outside(self, cluster: tuple[int, ...]) -> NDArray[np.bool_]:
+        """(K,): candidates of members of a cluster without parents in it."""
         inside = np.isin(np.arange(self.n_variables), cluster)
-        return np.asarray(inside[self.child] & (self.member[:, inside].sum(axis=1) < fewer_than))
+        return np.asarray(inside[self.child] & ~self.member[:, inside].any(axis=1))
 
 
-def build_space(data: Data, candidates: Candidates) -> Space:
-    """Candidates from their rule or list; the rule is that of the package's documentation."""
-    n = len(data.names)
-    if candidates.rule is not None:
-        sets = [_sets_of(i, n, candidates.rule) for i in range(n)]
-    else:
-        sets = [list(own) for own in candidates.listed]
-        _check_lists(sets, n)
-    child = [i for i, own in enumerate(sets) for _ in own]
-    if len(child) * n > LARGEST_TABLE:
-        raise RefutedError(f"{len(child)} candidates are too many to be checked")
-    return Space(n, np.array(child, dtype=np.int64), [p for own in sets for p in own])
+@dataclass(frozen=True)
+class Family:
+    """The parent sets of a child: a base, and any of the free variables besides, by a rule.
+
+    Where ``empty`` is true the empty set is one of them although the base is not empty.
+    """
+
+    child: int
+    base: tuple[int, ...]
+    free: tuple[int, ...]
+    empty: bool
+
+    def holds(self, parents: tuple[int, ...], most: int) -> bool:
+        """Whether a set, in increasing order, is one of them."""
+        if not parents:
+            return self.empty or not self.base
+        fits = set(self.base) <= set(parents) <= {*self.base, *self.free}
+        return fits and list(parents) == sorted(set(parents)) and len(parents) <= most
 
 
-def _check_lists(sets: list[Sets], n: int) -> None:
-    if len(sets) != n:
-        raise RefutedError(f"candidates are listed for {len(sets)} variables, there are {n}")
-    for i, own in enumerate(sets):
-        for parents in own:
-            proper = all(0 <= p < n and p != i for p in parents)
-            if not proper or list(parents) != sorted(set(parents)):
-                raise RefutedError(f"variable {i} has the impossible parent set {parents}")
-        if len(set(own)) < len(own):
-            raise RefutedError(f"variable {i} lists a parent set twice")
-
-
-def _sets_of(i: int, n: int, rule: CandidateRule) -> Sets:
-    """Parent sets of variable i, by size and then lexicographically.
+def family_of(i: int, n: int, rule: CandidateRule) -> Family:
+    """Parent sets of variable i.
 
     All sets of at most ``max_parents`` others that contain the required and avoid the forbidden
     parents. Features have {} or sets with the class if the rule is class-restricted. Variables that
@@ -127,32 +118,61 @@ def _sets_of(i: int, n: int, rule: CandidateRule) -> Sets:
     """
     required = {p for p, c in rule.required if c == i}
     forbidden = {p for p, c in rule.forbidden if c == i}
-    constant = set(rule.constant)
-    if rule.class_restricted and i != 0:
-        constant.discard(0)  # the class is never left out of the sets of a feature
     children = {c for _, c in rule.required}
-    left_alone = [v for v in range(n) if v in constant and v not in children]
+    left_alone = {v for v in rule.constant if v not in children}
+    free = {v for v in range(n) if v != i and (v not in rule.constant or v in required)}
     if i in left_alone:
-        pool: list[int] = []
+        return Family(i, (), (), False)
+    restricted = rule.class_restricted and i != 0
+    empty = restricted and rule.class_arcs == "free" and not required
+    if restricted:
+        required, free = required | {0}, free | {0}
     elif i == 0 and rule.class_arcs == "all":
-        pool = [v for v in left_alone if v in required]
-    else:
-        pool = [v for v in range(n) if v != i and (v not in constant or v in required)]
-    most = min(rule.max_parents, len(pool))
-    if sum(math.comb(len(pool), size) for size in range(most + 1)) > LARGEST_TABLE // n:
-        raise RefutedError(f"variable {i} has too many candidate parent sets to be checked")
-    found = [s for size in range(most + 1) for s in combinations(pool, size)]
-    if rule.class_restricted and i != 0:
-        may_be_empty = rule.class_arcs == "free" or i in left_alone
-        found = [s for s in found if 0 in s or (may_be_empty and not s)]
-    return [s for s in found if required.issubset(s) and forbidden.isdisjoint(s)]
+        free = left_alone & required
+    base = tuple(sorted(required))
+    if forbidden & required or not required <= free or len(base) > rule.max_parents:
+        if not empty:
+            raise RefutedError(f"variable {i} has no candidate parent set")
+        base, free, empty = (), set(), False
+    return Family(i, base, tuple(sorted(free - required - forbidden)), empty)
 
 
-def one_fewer(parents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """The subsets that lack one member."""
-    if len(parents) > MOST_PARENTS:
-        raise RefutedError(f"parent sets of {len(parents)} members have too many subsets")
-    return (parents[:place] + parents[place + 1 :] for place in range(len(parents)))
+def build_space(data: Data, candidates: Candidates) -> Space:
+    """Candidates from their rule or list; the rule is that of the package's documentation.
+
+    Of the sets of a rule that are not listed :mod:`.pruning` shows that they do not matter.
+    """
+    n, rule = len(data.names), candidates.rule
+    sets = [list(own) for own in candidates.listed]
+    if not candidates.listed and rule is not None:
+        sets = [_sets_of(family_of(i, n, rule), rule.max_parents, n) for i in range(n)]
+    elif len(sets) != n:
+        raise RefutedError(f"candidates are listed for {len(sets)} variables, there are {n}")
+    for i, own in enumerate(sets):
+        family = Family(i, (), tuple(v for v in range(n) if v != i), False)
+        most = n
+        if rule is not None:
+            family, most = family_of(i, n, rule), rule.max_parents
+        for parents in own:
+            if not family.holds(parents, most):
+                raise RefutedError(f"variable {i} has the impossible parent set {parents}")
+        if len(set(own)) < len(own):
+            raise RefutedError(f"variable {i} lists a parent set twice")
+    child = [i for i, own in enumerate(sets) for _ in own]
+    if len(child) * n > LARGEST_TABLE:
+        raise RefutedError(f"{len(child)} candidates are too many to be checked")
+    return Space(n, np.array(child, dtype=np.int64), [p for own in sets for p in own])
+
+
+def _sets_of(family: Family, most: int, n: int) -> Sets:
+    """The sets of a family, by size and then lexicographically."""
+    pool, base = sorted({*family.base, *family.free}), set(family.base)
+    sizes = range(len(base), min(most, len(pool)) + 1)
+    if sum(math.comb(len(family.free), size - len(base)) for size in sizes) > LARGEST_TABLE // n:
+        raise RefutedError(f"variable {family.child} has too many candidate parent sets")
+    more = (combinations(family.free, size - len(base)) for size in sizes)
+    found = [tuple(sorted({*family.base, *rest})) for own in more for rest in own]
+    return [()] * family.empty + sorted(found, key=lambda s: (len(s), s))
 
 
 def is_acyclic(parents: list[tuple[int, ...]]) -> bool:

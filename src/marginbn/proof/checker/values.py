@@ -24,6 +24,7 @@ c' is the difference of the numbers of c and c', for the binary margin the numbe
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
@@ -35,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.proof.certificate import Data, Score
+from marginbn.proof.checker.statement import RefutedError
 
 FEW_STATES = 256
 """Joint states up to so many are counted whether they occur or not."""
@@ -96,26 +98,6 @@ def log_gamma_units(x: Fraction) -> int:
         return _in_units(value, context)
 
 
-class _LogGammas(dict[int, int]):
-    """From n to the logarithm of Gamma(prior + n / scale) in units: whole numbers are found sooner
-    than fractions.
-    """
-
-    def __init__(self, prior: Fraction, scale: int) -> None:
-        self._prior, self._scale = prior, scale
-
-    def __missing__(self, n: int) -> int:
-        value = log_gamma_units(self._prior + Fraction(n, self._scale))
-        if len(self) < MOST_LOGARITHMS:
-            self[n] = value
-        return value
-
-
-@lru_cache(maxsize=256)
-def _log_gammas(prior: Fraction, scale: int) -> _LogGammas:
-    return _LogGammas(prior, scale)
-
-
 def _decimal(number: Fraction, context: Context = _EXACT) -> Decimal:
     return context.divide(Decimal(number.numerator), Decimal(number.denominator))
 
@@ -134,10 +116,6 @@ SLACK = 4
 Integers = NDArray[np.int64]
 
 
-class NotCheckableError(Exception):
-    """The certificate asks for something that this arithmetic cannot decide."""
-
-
 @dataclass(frozen=True, eq=False)
 class ExactCounts:
     """Exact weighted counts of the data; ``scale`` turns them into numbers of rows."""
@@ -145,29 +123,21 @@ class ExactCounts:
     data: Data
 
     @cached_property
-    def _whole(self) -> tuple[list[int], int]:
-        """Weights as whole numbers, and the power of two that they are multiplied with."""
-        ratios = [w.as_integer_ratio() for w in self.data.weights.tolist()]
-        scale = max(denominator for _, denominator in ratios)
-        return [numerator * (scale // denominator) for numerator, denominator in ratios], scale
+    def scale(self) -> int:
+        """The power of two that makes all weights whole numbers."""
+        return max(Fraction(w).denominator for w in self.data.weights.tolist())
 
-    @property
+    @cached_property
     def weights(self) -> list[int]:
         """Weights as whole numbers."""
-        return self._whole[0]
-
-    @property
-    def scale(self) -> int:
-        """Weights are multiplied with this power of two."""
-        return self._whole[1]
+        return [int(Fraction(w) * self.scale) for w in self.data.weights.tolist()]
 
     @cached_property
     def _limbs(self) -> list[NDArray[np.float64]]:
-        whole, _ = self._whole
-        n_limbs = -(-max(w.bit_length() for w in whole) // LIMB)
+        n_limbs = -(-max(w.bit_length() for w in self.weights) // LIMB)
         mask = 2**LIMB - 1
         return [
-            np.array([(w >> LIMB * a) & mask for w in whole], dtype=np.float64)
+            np.array([(w >> LIMB * a) & mask for w in self.weights], dtype=np.float64)
             for a in range(n_limbs)
         ]
 
@@ -250,40 +220,24 @@ class MarginValues:
         first[here] = above  # the state of the parents that belongs to each joint state
         of_state, of_parents = self.counts.by_class(here), self.counts.by_class(above)
         arity = self.counts.data.arities[child]
+
+        def factor(n: int, total: int) -> int:
+            return log_units(n + smooth) - log_units(total + smooth * arity)
+
         rows = []
         for state, parent in enumerate(first.tolist()):
             inside = [unit * n for n in of_state[state]]
-            outside = [unit * n for n in of_parents[parent]]
+            totals = [unit * n for n in of_parents[parent]]
+            every, whole = sum(inside), sum(totals)
+            rests = [whole - total for total in totals]  # any class but the one at hand
+            if child == 0:
+                totals = rests = [whole] * len(totals)
+            row = [factor(n, total) for n, total in zip(inside, totals, strict=True)]
             if self.score.name == "binary":
-                rows.append(_binary_row(child, inside, outside, smooth, arity))
-            else:
-                rows.append(_multiclass_row(child, inside, outside, smooth, arity))
+                own = zip(row, inside, rests, strict=True)
+                row = [value - factor(every - n, rest) for value, n, rest in own]
+            rows.append(row)
         return rows
-
-
-def _multiclass_row(
-    child: int, inside: list[int], outside: list[int], smooth: int, arity: int
-) -> list[int]:
-    if child == 0:
-        whole = log_units(sum(inside) + smooth * arity)
-        return [log_units(n + smooth) - whole for n in inside]
-    pairs = zip(inside, outside, strict=True)
-    return [log_units(n + smooth) - log_units(total + smooth * arity) for n, total in pairs]
-
-
-def _binary_row(
-    child: int, inside: list[int], outside: list[int], smooth: int, arity: int
-) -> list[int]:
-    every, above = sum(inside), sum(outside)
-    if child == 0:
-        return [log_units(n + smooth) - log_units(every - n + smooth) for n in inside]
-    return [
-        log_units(n + smooth)
-        - log_units(total + smooth * arity)
-        - log_units(every - n + smooth)
-        + log_units(above - total + smooth * arity)
-        for n, total in zip(inside, outside, strict=True)
-    ]
 
 
 # ---------------------------------------------------------------------------------- decomposable
@@ -322,17 +276,17 @@ def local_score(
         return _dirichlet(rows, cells, counts.scale, prior, prior * arities[child])
     parameters = states * (arities[child] - 1)
     scale = counts.scale  # value and error are whole numbers of 1 / scale
-    penalty, off = _penalty(score.name, sum(rows), scale)
+    penalty, off = penalty_units(score.name, sum(rows), scale)
     value = _log_likelihood(cells) - _log_likelihood(rows) - scale * parameters * penalty
     error = sum(cells) + sum(rows) + scale * parameters * off
     return (value - error) // scale, -(-(value + error) // scale)
 
 
 @lru_cache
-def _penalty(name: str, weight: int, scale: int) -> tuple[int, int]:
+def penalty_units(name: str, weight: int, scale: int) -> tuple[int, int]:
     """Penalty of a free parameter in units, and by how many it may be off."""
     if name not in PENALTIES:
-        raise NotCheckableError(f"the score {name!r} is not known")
+        raise RefutedError(f"the score {name!r} is not known")
     try:
         with localcontext(_EXACT):
             exact = PENALTIES[name](_decimal(Fraction(weight, scale))) * _UNIT
@@ -340,7 +294,14 @@ def _penalty(name: str, weight: int, scale: int) -> tuple[int, int]:
             return units, int(exact != units)
     except ArithmeticError:  # say, the logarithm of a logarithm that is negative
         total = weight / scale
-        raise NotCheckableError(f"{name!r} is not defined for the total weight {total}") from None
+        raise RefutedError(f"{name!r} is not defined for the total weight {total}") from None
+
+
+@lru_cache(MOST_LOGARITHMS)
+def entropy_units(n: Fraction, shift: int) -> int:
+    """The nearest whole number of 2^-shift to n log n."""
+    exact = _EXACT.multiply(_EXACT.ln(_decimal(n)), _decimal(n * 2**shift))
+    return int(exact.to_integral_value(ROUND_HALF_EVEN))
 
 
 def _log_likelihood(counts: list[int]) -> int:
@@ -353,7 +314,8 @@ def _dirichlet(
 ) -> tuple[int, int]:
     """Log marginal likelihood; states that do not occur contribute nothing."""
     value = len(rows) * log_gamma_units(row_prior) - len(cells) * log_gamma_units(prior)
-    value += sum(map(_log_gammas(prior, scale).__getitem__, cells))
-    value -= sum(map(_log_gammas(row_prior, scale).__getitem__, rows))
+    for sign, own, counts in ((1, prior, cells), (-1, row_prior, rows)):
+        times = Counter(counts).items()
+        value += sign * sum(k * log_gamma_units(own + Fraction(n, scale)) for n, k in times)
     error = 2 * (len(rows) + len(cells))
     return value - error, value + error

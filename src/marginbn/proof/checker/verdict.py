@@ -1,11 +1,11 @@
 """Checks a certificate step by step; see :mod:`marginbn.proof.certificate` for what it says.
 
-1. The data: the fingerprint is that of the data, the numbers of the score make sense.
-2. The candidates: rebuilt from their rule; dropped ones are dominated by a kept subset.
+1. The data: the fingerprint is that of the data, the numbers of the score make sense, and the
+   objective is not above the bound. (That follows from 3 and 4, unless one of them were wrong.)
+2. The candidates: rebuilt from their rule; those that are not listed are dominated.
 3. The incumbent: made of candidates, acyclic, its score from the definition, rounded down, is at
    least the claimed objective.
 4. The tree: complete, and the bound of every leaf, rounded up, is at most the claimed bound.
-5. The claim does not contradict itself: the objective is not above the bound.
 
 Nothing here is shared with the search: coefficients, scores, arborescences and bounds are computed
 again, in exact or outward-rounded arithmetic.
@@ -18,7 +18,6 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,25 +37,24 @@ from marginbn.proof.checker.bounds import (
     Clusters,
     Edges,
     Forests,
-    IntegerMajorant,
     Majorants,
     ceil_to_grid,
 )
+from marginbn.proof.checker.pruning import Pruning, SetSums
 from marginbn.proof.checker.statement import (
     LARGEST_TABLE,
     RefutedError,
     Space,
     build_space,
     check_rule,
+    family_of,
     is_acyclic,
-    one_fewer,
 )
 from marginbn.proof.checker.values import (
     SHIFT,
     SLACK,
     ExactCounts,
     MarginValues,
-    NotCheckableError,
     decomposable_scores,
 )
 
@@ -126,9 +124,8 @@ def check(certificate: Certificate, progress: Progress | None = None) -> Verdict
         checker = Checker(certificate, space)
         checker.check_incumbent()
         checker.check_tree(shape, progress)
-        check_order(certificate)
         scale = checker.scale()
-    except (RefutedError, NotCheckableError) as refuted:
+    except RefutedError as refuted:
         return Verdict(False, str(refuted), certificate.objective, certificate.bound)
     except MemoryError:
         raise ProblemTooLargeError(
@@ -150,18 +147,14 @@ def check_definition(certificate: Certificate) -> None:
     for name in ("gamma", "smoothing", "equivalent_sample_size"):
         if not SMALLEST <= getattr(score, name) <= LARGEST:
             raise RefutedError(f"{name} must be positive, it is {getattr(score, name)}")
+    if not 0.0 <= certificate.candidates.loss <= LARGEST:
+        raise RefutedError("the loss of sets that are not listed must not be negative")
     if data.weights.min() < SMALLEST or data.weights.max() > LARGEST:
         raise RefutedError("weights are too small or too large to be checked")
     if score.is_margin and data.arities[0] < 2:
         raise RefutedError("margins need two classes")
     if not -300 <= certificate.grid <= 64:
         raise RefutedError(f"the grid 2^{certificate.grid} makes no sense")
-
-
-def check_order(certificate: Certificate) -> None:
-    """Step 5. Follows from 3 and 4, and is looked at all the same: were one of them wrong, a claim
-    that contradicts itself would give it away.
-    """
     if certificate.objective > certificate.bound:
         raise RefutedError(
             f"the claimed objective {certificate.objective!r} exceeds the claimed bound "
@@ -238,15 +231,9 @@ class Checker:
         self.certificate = certificate
         self.space = space
         self.counts = ExactCounts(certificate.data)
-        dropped = certificate.candidates.dropped
-        every = np.ones(len(space.parents), dtype=bool)
-        self.kept = ~dropped if len(dropped) == len(every) else every
-        self.majorants = Majorants(certificate, space, self.counts, self.kept)
-        self.forests = Forests(space, self.kept)
-        places = np.flatnonzero(self.kept)  # rows are priced over these alone
-        parents = [space.parents[k] for k in places.tolist()]
-        kept = Space(space.n_variables, space.child[places], parents)
-        self.clusters = Clusters(kept, certificate)
+        self.majorants = Majorants(certificate, space, self.counts)
+        self.forests = Forests(space)
+        self.clusters = Clusters(space, certificate)
 
     # ------------------------------------------------------------------ the incumbent
 
@@ -302,45 +289,27 @@ class Checker:
 
     # ------------------------------------------------------------------ the tree
 
-    def loss(self) -> int:
-        """What leaving out the dropped candidates may cost (step 2), in units of 2^-44."""
-        dropped = self.certificate.candidates.dropped
-        if len(dropped) == 0:
-            return 0
-        if len(dropped) != len(self.space.parents) or self.certificate.score.is_margin:
-            raise RefutedError("these candidates cannot be dropped")
-        return sum(self._loss(i, dropped) for i in range(self.space.n_variables))
-
-    def _loss(self, variable: int, dropped: NDArray[np.bool_]) -> int:
-        """How much a dropped candidate may score above its best kept subset, in units of 2^-44.
-
-        Exchanging parents for a subset closes no cycle, so a structure with dropped candidates can
-        be changed into one without at this cost.
-        """
-        own = np.flatnonzero(self.space.child == variable).tolist()
-        scores = self.majorants.scores
-        kept = {self.space.parents[k]: scores[k][0] for k in own if not dropped[k]}
-
-        @cache
-        def best_within(parents: tuple[int, ...]) -> float:
-            """The largest score of a kept subset; an integer, or minus infinity."""
-            return max([kept.get(parents, -math.inf), *map(best_within, one_fewer(parents))])
-
-        worst = 0
-        for k in own:
-            if dropped[k]:
-                lower = best_within(self.space.parents[k])
-                if lower == -math.inf:
-                    raise RefutedError(f"candidate {k} is dropped although no subset of it is kept")
-                worst = max(worst, scores[k][1] - int(lower))
-        return worst
+    def check_candidates(self) -> float:
+        """What the sets of the rule that are not listed may add to a score (step 2)."""
+        candidates = self.certificate.candidates
+        if candidates.rule is None or not candidates.listed:
+            return 0.0
+        n, scores = self.space.n_variables, self.majorants.scores
+        lower = {key: scores[k][0] for key, k in self.space.number.items()}
+        families = [family_of(i, n, candidates.rule) for i in range(n)]
+        sums = SetSums(self.counts, self.certificate)
+        for base in {family.base for family in families}:
+            own = [family for family in families if family.base == base]
+            Pruning(sums, self.certificate, own).check(candidates.rule.max_parents, lower)
+        return n * candidates.loss
 
     def check_tree(self, shape: TreeShape, progress: Progress | None = None) -> None:
         """Step 4: the bound of every leaf, in the order of the stream."""
         grid, tree = self.certificate.grid, self.certificate.tree
         limit = math.floor(Fraction(self.certificate.bound) / Fraction(2) ** grid)
-        limit -= ceil_to_grid(Fraction(self.loss(), 2**SHIFT), grid)
-        place, leaf, waiting = 0, 0, [(self.kept, frozenset[tuple[int, int]]())]
+        limit -= ceil_to_grid(Fraction(self.check_candidates()), grid)
+        every = np.ones(len(self.space.parents), dtype=bool)
+        place, leaf, waiting = 0, 0, [(every, frozenset[tuple[int, int]]())]
         while waiting:
             node, kind = waiting.pop(), int(tree[place])
             arguments = tuple(tree[place + 1 : place + 1 + ARGUMENTS[kind]].tolist())
@@ -377,8 +346,7 @@ class Checker:
             if not 0 <= arguments[1] < len(self.certificate.multipliers):
                 raise RefutedError(f"multipliers {arguments[1]} do not exist")
             multipliers = self.certificate.multipliers[arguments[1]]
-            over_kept = IntegerMajorant(majorant.constant, majorant.values[self.kept])
-            bound = self.clusters.bound(over_kept, multipliers, allowed[self.kept], present)
+            bound = self.clusters.bound(majorant, multipliers, allowed, present)
         if bound > limit and bound != NOTHING:
             value = float(bound * Fraction(2) ** self.certificate.grid)
             raise RefutedError(

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.scoring.kernels.divisions import (
     FIRST,
     MANY,
@@ -21,8 +22,6 @@ from marginbn.scoring.kernels.divisions import (
 )
 from marginbn.solvers.compile import entry, kernel
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Masks = NDArray[np.uint64]
 Codes = NDArray[np.int32]
 

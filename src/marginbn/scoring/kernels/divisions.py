@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.problem.array_types import IntArray
 from marginbn.scoring.kernels.set_tables import has
 from marginbn.solvers.compile import entry, kernel
 
-IntArray = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Masks = NDArray[np.uint64]
 Words = NDArray[np.uint64]

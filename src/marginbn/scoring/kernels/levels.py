@@ -11,12 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.scoring.kernels.set_tables import find, has, new_table, toggle
 from marginbn.solvers.compile import entry, kernel
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Masks = NDArray[np.uint64]
 Words = NDArray[np.uint64]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.problem.array_types import IntArray
 from marginbn.solvers.compile import entry, kernel
 
-IntArray = NDArray[np.int64]
 Masks = NDArray[np.uint64]
 Words = NDArray[np.uint64]
 """One set."""

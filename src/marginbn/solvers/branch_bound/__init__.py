@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.branch_bound.shape import BranchBoundShape
 from marginbn.solvers.interpreted import interpreting
 from marginbn.solvers.memory import COMPILING, LOADING, Needs, refuse_if_confined
 from marginbn.solvers.run import Run
+from marginbn.solvers.sizes import BranchBoundShape
 from marginbn.solvers.tree_search import Engine, SearchTree
 
 __all__ = ["BranchBoundSolver"]

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginbn.exceptions import ProblemTooLargeError
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
-from marginbn.solvers.branch_bound.kernels.records import BoolArray, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import Instance
 from marginbn.solvers.branch_bound.pair_tables import Coded, Poll, as_writeable, build_coded
-from marginbn.solvers.branch_bound.shape import BranchBoundShape
+from marginbn.solvers.sizes import BranchBoundShape
 
 
 @dataclass(frozen=True)

@@ -17,26 +17,27 @@ from weakref import ReferenceType, ref
 
 import numpy as np
 
+from marginbn.problem.array_types import IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.arrays import encode
-from marginbn.solvers.branch_bound.kernels import store, tree
-from marginbn.solvers.branch_bound.kernels.bound import UNTOUCHED, bound_error
+from marginbn.solvers.branch_bound.kernels import node_pool, tree
+from marginbn.solvers.branch_bound.kernels.bound import UNTOUCHED, Context, bound_error
 from marginbn.solvers.branch_bound.kernels.box import propagate
+from marginbn.solvers.branch_bound.kernels.children import Workspace
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
+from marginbn.solvers.branch_bound.kernels.node_pool import Pool
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import IntArray, count_rows, new_box
-from marginbn.solvers.branch_bound.kernels.store import Pool
+from marginbn.solvers.branch_bound.kernels.records import Instance, count_rows, new_box
 from marginbn.solvers.branch_bound.pair_tables import threads_for
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, rows_of, wants_groups
-from marginbn.solvers.branch_bound.saved_tree import gather, parse
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
-from marginbn.solvers.branch_bound.shape import BranchBoundShape
-from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, first_pool
+from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker, first_pool, gather
 from marginbn.solvers.checkpoint import SearchState
-from marginbn.solvers.compile import AVAILABLE, compile_seen, is_at_hand
+from marginbn.solvers.compile import compile_seen, is_at_hand
 from marginbn.solvers.interpreted import is_small
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.sizes import BranchBoundShape
 from marginbn.solvers.tree_search import SearchTree, saved_tree
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def is_interpreted(
     """Whether kernels run as plain Python: machine code of the ``largest`` is not at hand, and the
     problem is so small, with one worker, that making it would take longer.
     """
-    return AVAILABLE and n_jobs == 1 and is_small(problem) and not is_at_hand(largest)
+    return n_jobs == 1 and is_small(problem) and not is_at_hand(largest)
 
 
 class Search(SearchTree):
@@ -208,19 +209,9 @@ class Search(SearchTree):
         nothing of it is left.
         """
         main, before = self.main, int(self.main.pool.state.iterations)
-        most = before + ROOT_BATCHES * self.schedule.batch
         with self.team.batch(main):
-            main.code = tree.run_batch(
-                *self.rows.in_use,
-                self.settings,
-                main.pool,
-                main.work,
-                main.incumbent,
-                1,
-                most,
-                0,
-                self.team.stop,
-            )
+            most = before + ROOT_BATCHES * self.schedule.batch
+            main.code = tree.run_batch(*self._batch_of(main), 1, most, 0)
         self._count(int(main.pool.state.iterations) - before)
         if main.pool.state.open == 0:
             return False
@@ -230,9 +221,9 @@ class Search(SearchTree):
     def _push_root(self, pool: Pool) -> None:
         """The root with the majorant and the vertices at hand, in an empty store."""
         b = self.main.work.bounding
-        family = store.new_family(pool, b)
-        store.push(pool, self.root, float(b.state.bound), family, 0)
-        store.drop_family(pool, family)
+        family = node_pool.new_family(pool, b)
+        node_pool.push(pool, self.root, float(b.state.bound), family, 0)
+        node_pool.drop_family(pool, family)
         self.main.pool = pool
 
     def _climb_first(self, vertex: IntArray) -> None:
@@ -256,12 +247,8 @@ class Search(SearchTree):
 
     def _resume(self) -> bool:
         """Take over the tree of an earlier call, if there is one that can be used."""
-        saved = saved_tree(
-            self.run,
-            self.name,
-            lambda arrays: parse(arrays, self.encoding.instance),
-            lambda nodes: nodes.floor + self.encoding.constant,
-        )
+        width = 8 * self.main.pool.words.shape[1]
+        saved = saved_tree(self.run, self.name, width, self.encoding.constant)
         if saved is None:
             return False
         nodes, self.earlier_nodes = saved
@@ -319,20 +306,16 @@ class Search(SearchTree):
         if not is_first:
             stop = int(own.pool.state.iterations) + self.schedule.batch
         with self.team.batch(own) as node_limit:
-            own.code = tree.run_batch(
-                *self.rows.in_use,
-                self.settings,
-                own.pool,
-                own.work,
-                own.incumbent,
-                node_limit,
-                stop,
-                own.reserve,
-                self.team.stop,
-            )
+            own.code = tree.run_batch(*self._batch_of(own), node_limit, stop, own.reserve)
         if is_first:
             self._count(int(own.pool.state.iterations) - before)
         return self._why_ended(own.code)
+
+    def _batch_of(self, own: Worker) -> tuple[Instance, Context, Pool, Workspace]:
+        """What a batch of a worker works with."""
+        bounding, full, coarse = self.rows.in_use
+        context = Context(full, coarse, self.settings, own.incumbent, self.team.stop)
+        return bounding, context, own.pool, own.work
 
     def _count(self, iterations: int) -> None:
         """Count work of the first worker: what iterations take on an idle core, very roughly."""

@@ -16,16 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.margins import MarginRows, counts_over
 from marginbn.problem.scores import log_likelihood
 from marginbn.solvers.branch_bound.kernels import coded
 from marginbn.solvers.branch_bound.kernels.coded import CodeArray
-from marginbn.solvers.branch_bound.kernels.records import (
-    FloatArray,
-    Instance,
-    IntArray,
-    count_rows,
-)
+from marginbn.solvers.branch_bound.kernels.records import Instance, count_rows
 
 PIECES = 8
 """Parts of a pass for every thread; between them somebody looks at the clock."""
@@ -120,14 +116,6 @@ def spread(work: Callable[[int, int], None], count: int, threads: int, poll: Pol
             list(pool.map(lambda part: work(*part), parts[begin : begin + threads]))
 
 
-def code_rows(margins: MarginRows) -> CodeArray:
-    """Codes by feature, the class last."""
-    codes = margins.data.by_column
-    out = np.empty(codes.shape, dtype=np.uint16)
-    out[-1], out[:-1] = codes[0], codes[1:]
-    return out
-
-
 def build_coded(
     margins: MarginRows,
     candidate_of: IntArray,
@@ -138,7 +126,8 @@ def build_coded(
     """Count all feature sets, and make the tables of all columns from the counts; ``weights`` of
     the margins may be others than those that are counted.
     """
-    families, codes = families_of(margins, candidate_of, poll), code_rows(margins)
+    families, codes = families_of(margins, candidate_of, poll), margins.data.by_column
+    codes = np.concatenate([codes[1:], codes[:1]], dtype=np.uint16, casting="unsafe")
     counted, of_margins = margins.data.weights, weights
     is_same = np.array_equal(counted, of_margins)
     of_margins = as_writeable(of_margins)
@@ -207,23 +196,15 @@ def _count(
     threads: int,
     poll: Poll,
 ) -> FloatArray:
-    """Values of the samples added up by state and class, or vectors of values by state."""
+    """Values of the samples added up by state and class."""
     sets = sets - sets[0, 3] * (np.arange(5) == 3)
     counts = np.zeros(int(sets[-1, 3] + sets[-1, 4] * n_classes))
-    if values.ndim == 1:
-        spread(
-            lambda lo, hi: coded.count_states(codes, sets, lo, hi, values, n_classes, counts),
-            len(sets),
-            threads,
-            poll,
-        )
-    else:
-        spread(
-            lambda lo, hi: coded.count_vectors(codes, sets, lo, hi, values, counts),
-            len(sets),
-            threads,
-            poll,
-        )
+    spread(
+        lambda lo, hi: coded.count_states(codes, sets, lo, hi, values, n_classes, counts),
+        len(sets),
+        threads,
+        poll,
+    )
     return counts
 
 
@@ -263,17 +244,19 @@ def _likelihood(margins: MarginRows, k: int, by_state: FloatArray) -> float:
 # ---------------------------------------------------------------------- passes
 
 
-def some_columns(inst: Instance, made: Coded, samples: IntArray, poll: Poll = _never) -> FloatArray:
-    """Coefficients of some samples, (K, their rows)."""
-    rivals = count_rows(inst) // inst.weights.size
-    out = np.zeros((inst.linear.size, samples.size * rivals))
-    columns = made.families.ordered
-    spread(
-        lambda lo, hi: coded.fill_columns(inst, samples, columns, lo, hi, out),
-        columns.size,
-        made.threads,
-        poll,
-    )
+def fill_columns(
+    inst: Instance, rows: IntArray, out: FloatArray, threads: int, poll: Poll = _never
+) -> None:
+    """Write the coefficients of some rows to ``out`` (K, number of rows)."""
+    spread(lambda lo, hi: coded.fill_columns(inst, rows, lo, hi, out), len(out), threads, poll)
+
+
+def sum_rows(
+    inst: Instance, rows: IntArray, weights: FloatArray, threads: int, poll: Poll = _never
+) -> FloatArray:
+    """Weighted sums of the coefficients of some rows, (K,)."""
+    out = np.zeros(inst.linear.size)
+    spread(lambda lo, hi: coded.sum_rows(inst, rows, weights, lo, hi, out), out.size, threads, poll)
     return out
 
 

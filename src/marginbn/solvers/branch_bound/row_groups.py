@@ -26,17 +26,23 @@ sums are exact. Over all groups these add up to less than the structure magnitud
 
 The local search climbs on a sample, drawn evenly from the weights of each class: what it finds is
 scored with all rows.
+
+*Back to rows.* With many classes a few rows of each sample are near its smallest term, and a group
+has all its rivals, so the rows that matter (``rows.py``) may be fewer than those of the groups.
+Then, or when there is no room for more groups, bounds go on with the rows that matter, whose
+coefficients are made from the codes. Letter with 5 s: gap 10.3 % instead of 20.6 %; with 24 s a
+lower bound than with all coefficients written (27 378 and 27 397) in a third of the memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
@@ -45,27 +51,29 @@ from marginbn.solvers.branch_bound.kernels.records import (
     NO_CODES,
     NO_KEYS,
     NO_TABLES,
-    FloatArray,
     Instance,
-    IntArray,
     count_rows,
 )
 from marginbn.solvers.branch_bound.pair_tables import (
     Coded,
     Poll,
+    fill_columns,
     group_rows,
-    some_columns,
 )
 from marginbn.solvers.branch_bound.rows import (
+    NARROW,
     RAREST_CHECK,
+    SPARE,
+    UNSEEN,
     WIDE_BAND,
     WORTH,
     Reduction,
     Rows,
     turned,
 )
-from marginbn.solvers.branch_bound.shape import BranchBoundShape
 from marginbn.solvers.memory import Division
+from marginbn.solvers.run import RowsInUse
+from marginbn.solvers.sizes import BranchBoundShape
 
 SPLIT_PART = 0.999
 """The groups that lose most are split, until so much of the loss is gone."""
@@ -81,6 +89,12 @@ FEW = 4
 
 PIECE = 1_000_000
 """Samples that are looked at in one go."""
+
+FULL = 0.9
+"""Part of the room for groups from which on rows are taken instead, if there is room for those."""
+
+NEAR = 0.5
+"""Band of these rows (nats): half of ``rows.BAND``, as they take more room than groups."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +151,11 @@ class Groups:
     def n_groups(self) -> int:
         """Number of groups."""
         return int(self.weights.size)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is hardly room for more."""
+        return self.n_groups > FULL * self._most
 
     def losses(self, t: FloatArray) -> Losses:
         """F - f of every group at the margins of all rows."""
@@ -263,22 +282,22 @@ class GroupedRows(Rows):
         per_row = 8 * 8 * self.full.linear.size  # of groups, their terms that matter, new ones
         self._poll = poll
         self._structure = encoding.structure_magnitude
-        self.groups = Groups(encoding, coded, budget // 2 // per_row)
+        self.groups: Groups | None = Groups(encoding, coded, budget // 2 // per_row)
         self._coded = coded
+        self._most_rows = budget // int(2 * 8 * SPARE * self.full.linear.size)
         most = budget // 4 // (per_row // 4)
         self._sample = Sample.draw(self.full, coded, most)
         self._seen = np.zeros(self._sample.rows.size)  # its margins where groups were split last
         self._is_shared = is_shared
-        self._bounding = self._reduction()
+        self._bounding = self._reduction(self.groups.instance)
         self._use()
         self._next_check = 1
         self._shortest = 1 + int(PASS_TIME * count_rows(self.full) * self.full.n_features / BATCH)
         self._interval = self._shortest
 
-    def _reduction(self) -> Reduction:
+    def _reduction(self, inst: Instance) -> Reduction:
         """All terms of the present groups."""
-        groups = self.groups.instance
-        return Reduction(groups, self._structure, poll=self._poll, is_shared=self._is_shared)
+        return Reduction(inst, self._structure, poll=self._poll, is_shared=self._is_shared)
 
     @cached_property
     def _reduced_sample(self) -> Reduction:
@@ -290,35 +309,59 @@ class GroupedRows(Rows):
 
     @property
     def climbing(self) -> Instance:
-        """The local search climbs on the terms of the sample that matter."""
-        return self._reduced_sample.instance
+        """The local search climbs on the terms of the sample that matter, then on rows."""
+        return self._reduced_sample.instance if self.groups is not None else self.bounding
 
     @property
     def n_climbing(self) -> int:
         """Samples that it climbs on at the most."""
-        return int(self._sample.chosen.size)
+        return int(self.full.weights.size)
 
     def extend(self, margins: FloatArray, gap: float = np.inf) -> None:
-        """Split the groups that lose at these margins, and use their terms near the smallest."""
+        """Split the groups that lose at these margins, and use their terms near the smallest; or
+        the rows that matter there.
+        """
         self._seen = margins[self._sample.rows]
-        losses = self.groups.losses(margins)
-        if self.groups.split(losses, self._poll):
-            before = self._bounding
-            self._bounding = self._reduction()
-            self._bounding.inherit(before, self.groups.origin)
+        if self.groups is not None and not self._hand_over(self.groups, margins):
             losses = self.groups.losses(margins)
-        self._bounding.extend(losses.means)
+            if self.groups.split(losses, self._poll):
+                before = self._bounding
+                self._bounding = self._reduction(self.groups.instance)
+                self._bounding.inherit(before, self.groups.origin)
+                losses = self.groups.losses(margins)
+            margins = losses.means
+        self._bounding.extend(margins)
         self._use()
+
+    def _hand_over(self, groups: Groups, margins: FloatArray) -> bool:
+        """Take rows instead of groups if they are fewer, or if there is no room for more groups."""
+        if self._sample.rivals == 1:
+            return False
+        band = min(NEAR, NARROW * self.full.gamma)
+        most = self._most_rows
+        by_row = Reduction(self.full, self._structure, band, self._poll, self._is_shared, most)
+        by_row.extend(margins)
+        is_better = groups.is_full or by_row.n_rows <= count_rows(groups.instance)
+        if by_row.is_whole or not is_better:
+            return False
+        self._bounding, self.groups = by_row, None
+        return True
 
     def extend_climbing(self, margins: FloatArray, gap: float) -> None:
         """Of the sample, the terms near the smallest where the local search has arrived."""
-        self._reduced_sample.extend(margins[self._sample.rows])
+        if self.groups is not None:
+            self._reduced_sample.extend(margins[self._sample.rows])
+        elif self._bounding.cost(margins) > UNSEEN * gap:
+            self.extend(margins, gap)
 
     def refine(self, b: Bounding, gap: float) -> bool:
         """Split groups if they lose too much at the newest relaxed solution; whether they did."""
         load_margins(self.full, b)
-        losses = self.groups.losses(b.t)
-        if losses.total + self._bounding.cost(losses.means) <= WORTH * gap:
+        lost, margins = 0.0, b.t[: count_rows(self.full)]
+        if self.groups is not None:
+            losses = self.groups.losses(margins)
+            lost, margins = losses.total, losses.means
+        if lost + self._bounding.cost(margins) <= WORTH * gap:
             return False
         before = self.bounding
         self.extend(b.t, gap)
@@ -333,10 +376,6 @@ class GroupedRows(Rows):
         else:
             self._interval = min(2 * self._interval, RAREST_CHECK * self._shortest)
         self._next_check = turn + self._interval
-
-
-RowsInUse = Literal["auto", "all", "groups"]
-"""Which rows boxes are bounded with: groups where coefficients take too much room or time."""
 
 
 def wants_groups(rows: RowsInUse, problem: StructureProblem, division: Division) -> bool:
@@ -377,8 +416,10 @@ class Sample:
 
     def instance(self, full: Instance, coded: Coded, poll: Poll = lambda: None) -> Instance:
         """Its coefficients, by column only: they are to be reduced."""
+        columns = np.empty((full.linear.size, self.rows.size))
+        fill_columns(full, self.rows, columns, coded.threads, poll)
         return full._replace(
-            columns=some_columns(full, coded, self.chosen, poll),
+            columns=columns,
             weights=self.weights,
             starts=np.arange(self.chosen.size + 1, dtype=np.int64) * self.rivals,
             codes=NO_CODES,

@@ -16,9 +16,9 @@ Near the optimum of the relaxation this leaves 3 % of the rows of segment and 4 
 The choice is only ever extended: when the newest eta has ``F(eta) - f(eta)`` above a small part of
 the open gap, its terms join. Structures are always scored with all rows.
 
-The coefficients of a choice are copied, by column and by row. An extended choice needs only those
-of its new rows; the others move aside within the memory that they have, as new memory is slow to
-begin with. Several workers would still read from there: for them copies go to new memory.
+The coefficients of a choice are written by column and by row, from those of all rows or from codes
+and tables, where these are all there is. They go to the memory of the choice before, as new memory
+is slow to begin with. Several workers would still read from there: they get new memory.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import EPS
 from marginbn.solvers.branch_bound.kernels.records import (
-    BoolArray,
-    FloatArray,
+    NO_CODES,
+    NO_KEYS,
+    NO_TABLES,
     Instance,
-    IntArray,
     count_rows,
 )
-from marginbn.solvers.branch_bound.pair_tables import Poll
+from marginbn.solvers.branch_bound.pair_tables import Poll, fill_columns, sum_rows
 
 BAND = 1.0
 """Terms this much above the smallest of their sample stay (nats)."""
@@ -136,7 +137,8 @@ class Rows:
 class Reduction:
     """Which terms of each sample are kept, and the instance made of them; ``poll`` is called
     between pieces of the copies and may raise. The instance of an earlier choice is of no use any
-    more, unless it ``is_shared`` with others.
+    more, unless it ``is_shared`` with others. A choice of more than ``most`` explicit rows is not
+    made: the one before stays.
     """
 
     def __init__(
@@ -146,15 +148,16 @@ class Reduction:
         band: float | None = None,
         poll: Poll = lambda: None,
         is_shared: bool = False,
+        most: float = np.inf,
     ) -> None:
         self.full = full
         self.structure_magnitude = structure_magnitude
-        self._poll = poll
+        self.most = most
         n_rows = count_rows(full)
         self._rows: BoolArray = np.zeros(n_rows, dtype=np.bool_)
         self._caps: BoolArray = np.zeros(full.weights.size, dtype=np.bool_)
         self._band = min(BAND, NARROW * full.gamma) if band is None else band
-        self._copies = Copies(full.columns, poll, is_shared)
+        self._copies = Copies(full, poll, is_shared, most)
         self._instance: Instance | None = full
 
     @property
@@ -182,8 +185,17 @@ class Reduction:
         is_same = np.array_equal(rows, self._rows) and np.array_equal(caps, self._caps)
         if is_same and not self.is_whole:
             return
+        before = self._rows, self._caps
         self._rows, self._caps = rows, caps
-        self._instance = None
+        if self.n_rows > self.most:
+            self._rows, self._caps = before
+        else:
+            self._instance = None
+
+    @property
+    def n_rows(self) -> int:
+        """Explicit rows of the present choice."""
+        return int(self._counts()[self._explicit()].sum())
 
     def inherit(self, other: Reduction, origin: IntArray) -> None:
         """Keep what another choice keeps: sample m here has the terms of its sample origin[m]."""
@@ -233,92 +245,59 @@ class Reduction:
             error=full.error + float(2.0 * EPS * terms),
             rows=rows,
             columns=columns,
-            linear=full.linear + self._sums(single, full.weights[sample_of[single]]),
+            linear=full.linear + self._copies.sums(single, full.weights[sample_of[single]]),
             weights=full.weights[explicit],
             starts=np.append(0, np.cumsum(counts)).astype(np.int64),
+            codes=NO_CODES,
+            tables=NO_TABLES,
+            keys=NO_KEYS,
         )
-
-    def _sums(self, chosen: IntArray, weights: FloatArray) -> FloatArray:
-        """Weighted sums of some rows."""
-        out = np.zeros(self.full.columns.shape[0])
-        if chosen.size:
-            for part in _blocks(out.size, chosen.size):
-                self._poll()
-                out[part] = self.full.columns[part][:, chosen] @ weights
-        return out
 
 
 class Copies:
-    """Coefficients of some rows, by column and by row. More rows are taken in where the others are:
-    these move aside, the last ones first, so that nothing is written over that is still needed.
-    """
+    """Coefficients of some rows, by column and by row."""
 
-    def __init__(self, columns: FloatArray, poll: Poll, is_shared: bool) -> None:
-        self._all = columns
+    def __init__(self, full: Instance, poll: Poll, is_shared: bool, most: float = np.inf) -> None:
+        self._full = full
+        self._is_coded = full.keys.size > 0
         self._poll = poll
         self._is_shared = is_shared
-        self._held: IntArray = np.zeros(0, dtype=np.int64)
-        self._by_column, self._by_row = np.empty(0), np.empty(0)
+        least = 0 if is_shared or most == np.inf else int(most) * full.linear.size
+        self._by_column, self._by_row = np.empty(least), np.empty(least)  # taken as it is used
 
     def of(self, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The coefficients of these rows, all that were asked for before among them."""
-        held, self._held = self._held, self._held[:0]  # whatever ends this, nothing is held then
-        n_columns, shape = self._all.shape[0], (self._all.shape[0], chosen.size)
-        places = np.searchsorted(chosen, held)
-        is_new = np.ones(chosen.size, dtype=np.bool_)
-        is_new[places] = False
-        before = self._by_column[: n_columns * held.size].reshape(n_columns, -1)
-        self._by_column = self._room(self._by_column, n_columns * chosen.size)
-        columns = self._by_column[: n_columns * chosen.size].reshape(shape)
-        self._put_columns(before, columns, chosen, is_new)
-        before = self._by_row[: n_columns * held.size].reshape(-1, n_columns)
-        self._by_row = self._room(self._by_row, n_columns * chosen.size)
-        rows = self._by_row[: n_columns * chosen.size].reshape(-1, n_columns)
-        self._put_rows(before, rows, places, columns, np.flatnonzero(is_new))
-        self._held = chosen
+        """The coefficients of these rows; those of an earlier call are overwritten."""
+        n_columns = self._full.linear.size
+        size = n_columns * chosen.size
+        self._by_column = self._room(self._by_column, size)
+        self._by_row = self._room(self._by_row, size)
+        columns = self._by_column[:size].reshape(n_columns, chosen.size)
+        rows = self._by_row[:size].reshape(chosen.size, n_columns)
+        if self._is_coded:
+            fill_columns(self._full, chosen, columns, 1, self._poll)
+        else:
+            for part in _blocks(*columns.shape):
+                self._poll()
+                np.take(self._full.columns[part], chosen, axis=1, out=columns[part], mode="clip")
+        turn(columns, rows, self._poll)
         return columns, rows
 
     def _room(self, memory: FloatArray, size: int) -> FloatArray:
-        """The same memory if it is large enough and nobody else reads there."""
+        """The same memory if it is large enough and no other worker reads there."""
         if self._is_shared:
             return np.empty(size)
         return memory if memory.size >= size else np.empty(int(SPARE * size))
 
-    def _put_columns(
-        self, before: FloatArray, columns: FloatArray, chosen: IntArray, is_new: BoolArray
-    ) -> None:
-        """Every column with its new coefficients between the others, the last column first."""
-        n_held, new = before.shape[1], chosen[is_new]
-        order = np.empty(chosen.size, dtype=np.int64)
-        order[~is_new], order[is_new] = np.arange(n_held), n_held + np.arange(new.size)
-        for part in reversed(_blocks(*columns.shape)):
-            self._poll()
-            if n_held == 0:
-                np.take(self._all[part], chosen, axis=1, out=columns[part], mode="clip")
-                continue
-            joined = np.empty((len(columns[part]), chosen.size))
-            joined[:, :n_held] = before[part]
-            joined[:, n_held:] = self._all[part][:, new]
-            np.take(joined, order, axis=1, out=columns[part], mode="clip")
-
-    def _put_rows(
-        self,
-        before: FloatArray,
-        rows: FloatArray,
-        places: IntArray,
-        columns: FloatArray,
-        new: IntArray,
-    ) -> None:
-        """Rows that were held go to their places, the last ones first; new ones are turned."""
-        if len(before) == 0:
-            turn(columns, rows, self._poll)
-            return
-        for part in reversed(_blocks(*before.shape)):
-            self._poll()
-            rows[places[part]] = before[part].copy()
-        for part in _blocks(new.size, rows.shape[1]):
-            self._poll()
-            rows[new[part]] = columns[:, new[part]].T
+    def sums(self, chosen: IntArray, weights: FloatArray) -> FloatArray:
+        """Weighted sums of some rows, (K,)."""
+        if self._is_coded:
+            return sum_rows(self._full, chosen, weights, 1, self._poll)
+        out = np.zeros(self._full.linear.size)
+        if chosen.size:
+            for part in _blocks(out.size, chosen.size):
+                self._poll()
+                out[part] = self._full.columns[part][:, chosen] @ weights
+        return out
 
 
 SPARE = 1.25

@@ -6,18 +6,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import candidate_score, log_likelihood
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.bound import Settings
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import (
-    Box,
-    FloatArray,
-    IntArray,
-    Oracle,
-    count_rows,
-)
+from marginbn.solvers.branch_bound.kernels.records import Box, Oracle, count_rows
 from marginbn.solvers.branch_bound.rows import Rows
 from marginbn.solvers.run import Limits
 
@@ -36,7 +31,7 @@ def settings_for(limits: Limits, heuristics: bool = True) -> Settings:
         many_rows=3000,
         band=0.5,
         worth=0.7,
-        believed=2,
+        reliable=2,
         trials=4,
         trial_iterations=10,
         patience=1.5,

@@ -19,23 +19,24 @@ seed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 import numpy as np
 
+from marginbn.problem.array_types import IntArray
 from marginbn.solvers.branch_bound.arrays import Encoding
-from marginbn.solvers.branch_bound.kernels import records, store
+from marginbn.solvers.branch_bound.kernels import node_pool, records
 from marginbn.solvers.branch_bound.kernels.bound import Incumbent
+from marginbn.solvers.branch_bound.kernels.children import Workspace
 from marginbn.solvers.branch_bound.kernels.combination import new_bounding
-from marginbn.solvers.branch_bound.kernels.gains import new_gains
-from marginbn.solvers.branch_bound.kernels.records import Box, Instance, IntArray
-from marginbn.solvers.branch_bound.kernels.sides import Workspace
-from marginbn.solvers.branch_bound.kernels.store import Pool, grown
+from marginbn.solvers.branch_bound.kernels.node_pool import Pool, grown
+from marginbn.solvers.branch_bound.kernels.pseudocosts import new_pseudocosts
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL
-from marginbn.solvers.branch_bound.saved_tree import OpenNodes, load
-from marginbn.solvers.branch_bound.shape import ACTIVE_VERTICES, KEPT_VERTICES
+from marginbn.solvers.open_nodes import OpenNodes, join
 from marginbn.solvers.run import is_interrupt
+from marginbn.solvers.sizes import ACTIVE_VERTICES, KEPT_VERTICES
 from marginbn.solvers.tree_search import REST
 from marginbn.solvers.tree_search import Team as BaseTeam
 
@@ -48,7 +49,7 @@ path that is longer gets more.
 def first_pool(encoding: Encoding) -> Pool:
     """A new store, which doubles when it is full."""
     places = encoding.places // 3
-    return store.new_pool(encoding.instance, places, max(places // 2, 4), KEPT_VERTICES)
+    return node_pool.new_pool(encoding.instance, places, max(places // 2, 4), KEPT_VERTICES)
 
 
 SMALLEST_GROWTH = 1.2
@@ -74,13 +75,13 @@ class Worker:
         n, n_sets = inst.n_features, inst.first.size
         self.pool = first_pool(encoding)
         self._least = min(RESERVE, encoding.places // 3)
-        self.inbox = store.new_pool(inst, 0, 0, KEPT_VERTICES)
+        self.inbox = node_pool.new_pool(inst, 0, 0, KEPT_VERTICES)
         self.work = Workspace(
             records.new_box(n, n_sets),
             records.new_oracle(n, n_sets),
             new_bounding(inst, ACTIVE_VERTICES, encoding.structure_magnitude),
             new_bounding(inst, ACTIVE_VERTICES, encoding.structure_magnitude),
-            new_gains(n),
+            new_pseudocosts(n),
         )
         self.incumbent = Incumbent(
             np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64)
@@ -106,22 +107,22 @@ class Worker:
     def bound(self) -> float:
         """Largest bound of anything it holds or ever discarded."""
         if not self.is_busy:
-            self.claim = max(store.top_bound(self.pool), float(self.pool.state.floor))
-        return max(self.claim, store.top_bound(self.inbox))
+            self.claim = max(node_pool.top_bound(self.pool), float(self.pool.state.floor))
+        return max(self.claim, node_pool.top_bound(self.inbox))
 
     def receive(self) -> None:
         """Take the nodes that others donated."""
         count = int(self.inbox.state.open)
         if count:
-            self.pool = store.with_room(self.pool, count)
-            store.move_nodes(self.inbox, self.pool, count, False)
+            self.pool = node_pool.with_room(self.pool, count)
+            node_pool.move_nodes(self.inbox, self.pool, count, False)
 
     def donate(self, other: Worker, count: int) -> None:
         """Put every second of the best nodes into another worker's inbox."""
         count = min(count, int(self.pool.state.open) // 2)
         if count > 0:
-            other.inbox = store.with_room(other.inbox, count)
-            store.move_nodes(self.pool, other.inbox, count, True)
+            other.inbox = node_pool.with_room(other.inbox, count)
+            node_pool.move_nodes(self.pool, other.inbox, count, True)
             other.pool.state.root_bound = self.pool.state.root_bound
 
     def grow(self, budget: int) -> None:
@@ -134,13 +135,40 @@ class Worker:
                 sizes = self.pool.bound.size, self.pool.smoothing.size
                 self.pool = grown(self.pool, *(int(factor * size) for size in sizes))
                 return
-        self.pool = store.with_room(self.pool, 2 * self._least)
+        self.pool = node_pool.with_room(self.pool, 2 * self._least)
         self.reserve = self._least
 
     @property
     def has_news(self) -> bool:
         """Whether it found something that the team does not know of."""
         return bool(self.incumbent.found[0] != self.reported)
+
+
+def gather(pools: Iterable[Pool]) -> OpenNodes:
+    """The open nodes of all stores."""
+    return join(
+        [
+            OpenNodes(
+                pool.words[pool.heap[: pool.state.open]].view(np.uint8),
+                pool.bound[pool.heap[: pool.state.open]],
+                np.array([pool.state.floor, pool.state.root_bound]),
+            )
+            for pool in pools
+        ]
+    )
+
+
+def load(pool: Pool, inst: Instance, root: Box, tree: OpenNodes, chosen: IntArray) -> Pool:
+    """Put some of the nodes into a store; returns the store, enlarged if it had no room.
+
+    Boxes are cut to the root and tightened, so nothing impossible gets in. All nodes share a family
+    without vertices: each starts at a vertex of its own box.
+    """
+    pool = node_pool.with_room(pool, len(chosen) + 4)
+    words = np.ascontiguousarray(tree.boxes[chosen]).view(np.uint64)
+    node_pool.push_all(pool, inst, root, words, tree.bound[chosen])
+    pool.state.floor, pool.state.root_bound = tree.numbers
+    return pool
 
 
 def nbytes(pool: Pool) -> int:
@@ -165,13 +193,7 @@ class Team(BaseTeam[tuple[float, IntArray]]):
         self._best: tuple[float, IntArray] | None = None
 
     def load(self, inst: Instance, root: Box, tree: OpenNodes) -> None:
-        """Deal out the nodes of an earlier call, the best ones first.
-
-        Where there is not the memory for all their families they share an empty one.
-        """
-        place = nbytes(self.workers[0].pool) / self.workers[0].pool.smoothing.size
-        if place * len(tree.bound) > self.store_bytes:
-            tree = tree.with_one_family()
+        """Deal out the nodes of an earlier call, the best ones first."""
         order = np.argsort(-tree.bound, kind="stable")
         for k, worker in enumerate(self.workers):
             own = order[k :: len(self.workers)]
@@ -266,7 +288,7 @@ class Team(BaseTeam[tuple[float, IntArray]]):
             self._note(worker)
         if not self.is_sharing:
             return
-        best = store.top_bound(worker.pool)
+        best = node_pool.top_bound(worker.pool)
         incumbent = float(worker.incumbent.value[0])
         for other in self.workers:
             if other is worker or other.inbox.state.open > 0:

@@ -1,6 +1,9 @@
 """The second engine, for any structure problem: linear programmes with cluster cuts.
 
-Importing this package is cheap; numba and HiGHS are loaded when a solve starts.
+Modules in the order of a search: ``engine`` opens the tree and visits nodes (``node``) of a problem
+(``arrays``); ``relaxation`` solves the programme (``lp``) of a node from its parent's state
+(``warm``), adds ``cuts`` that ``separators`` find, and takes the safe ``bound``; ``branching``
+chooses the split. Importing this package is cheap; numba and HiGHS are loaded when a solve starts.
 """
 
 from __future__ import annotations
@@ -8,18 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.branch_cut.shape import BranchCutShape
 from marginbn.solvers.memory import COMPILING, LOADING, Needs, refuse_if_confined
 from marginbn.solvers.run import Run
+from marginbn.solvers.sizes import BranchCutShape
 from marginbn.solvers.tree_search import Engine, SearchTree
-
-__all__ = ["PARTS", "BranchCutSolver"]
-
-
-PARTS = frozenset({"orders", "ascent", "packing", "facet", "exhaustive"})
-"""What the search can do without: incumbents by orders, dual ascent at the root, packings, facets
-and exhaustive separation of clusters.
-"""
 
 
 @dataclass(frozen=True)
@@ -27,9 +22,6 @@ class BranchCutSolver(Engine):
     """Branch and cut on hybrid linear programmes (solver name ``"branch_cut"``)."""
 
     name = "branch_cut"
-
-    parts: frozenset[str] = PARTS
-    """What is used of :data:`PARTS`; meant for tests."""
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """Memory for linear programmes, some open nodes and the coefficients."""
@@ -48,4 +40,4 @@ class BranchCutSolver(Engine):
         """Nodes with a linear programme each."""
         from marginbn.solvers.branch_cut.engine import Search
 
-        return Search(run, self)
+        return Search(run, self.heuristics)

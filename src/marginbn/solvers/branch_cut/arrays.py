@@ -10,15 +10,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.formulation import Poll
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.branch_cut.shape import BranchCutShape
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from marginbn.solvers.sizes import BranchCutShape
 
 
 class Coefficients:
@@ -122,7 +119,7 @@ class Instance:
     n_rivals: int
     constant: float  # samples without rivals: they have no row
     coefficients: Coefficients
-    magnitude: float  # G of ``lagrangian.py``
+    magnitude: float  # G of ``bound.py``
     scale: float = 1.0  # of the problem: what values near zero are measured by
 
     @property

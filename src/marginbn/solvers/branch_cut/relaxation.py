@@ -3,7 +3,7 @@
 One round solves the programme of a :class:`~marginbn.solvers.branch_cut.warm.Warm` state, takes
 the safe bound from its multipliers, and then looks for
 
-* violated cuts at the point eta, in the pool and by the separators of ``rows.py``;
+* violated cuts at the point eta, in the pool and by the kinds of ``separators.py``;
 * samples whose label overestimates them: vio_m = w_m (estimate - min(gamma, min_c a_mc . eta)),
   the sum of which is the distance of the programme's value from the true value of eta;
 * candidates without column whose value exceeds the price of their variable.
@@ -20,10 +20,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
-from marginbn.solvers.branch_cut.lagrangian import EPS, Prices, feasible_multipliers, lagrangian
-from marginbn.solvers.branch_cut.program import Program, Solution
-from marginbn.solvers.branch_cut.rows import RowPool
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
+from marginbn.solvers.branch_cut.arrays import Instance
+from marginbn.solvers.branch_cut.bound import EPS, Prices, feasible_multipliers, lagrangian
+from marginbn.solvers.branch_cut.cuts import RowPool
+from marginbn.solvers.branch_cut.lp import Program, Solution
 from marginbn.solvers.branch_cut.separators import SEPARATORS
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Retention, Warm, compress, refresh_cost
 from marginbn.solvers.run import Watch
@@ -125,7 +126,7 @@ class Relaxed:
 
 
 class HybridRelaxation:
-    """Solves node programmes; one per worker."""
+    """Solves node programmes; one for a search."""
 
     row_kinds: Collection[str] | None = None
     """Kinds of rows in certificates to which cuts are restricted; None where none is written."""
@@ -136,7 +137,6 @@ class HybridRelaxation:
         pool: RowPool,
         watch: Watch,
         seed: int,
-        parts: Collection[str] | None = None,
     ) -> None:
         self.instance = instance
         self.pool = pool
@@ -146,14 +146,7 @@ class HybridRelaxation:
             separator(pool, seed)
             for separator in SEPARATORS
             if self.row_kinds is None or separator.kind.certificate in self.row_kinds
-            if parts is None or separator.part in (None, *parts)
         ]
-        self._searches = [
-            separator
-            for separator in self._separators
-            if parts is None or separator.part is not None or "exhaustive" in parts
-        ]
-        self.rounds = 0
 
     def solve(
         self,
@@ -231,7 +224,6 @@ class HybridRelaxation:
             self.watch.poll()
             self.program.load(warm, allowed, follows)
             solution = self.program.run(self.watch.remaining())
-            self.rounds += 1
             if solution.outcome != "infeasible":
                 return warm, solution
             wider = warm.with_columns(np.flatnonzero(allowed))
@@ -331,7 +323,7 @@ class HybridRelaxation:
                 cuts = separator.separate(point, room, effort.violation)
                 numbers += [self.pool.number(cut) for cut in cuts]
         if not numbers and effort.exact:
-            for separator in self._searches:
+            for separator in self._separators:
                 cuts = separator.search_exactly(point, effort.rows, effort.violation)
                 numbers += [self.pool.number(cut) for cut in cuts]
                 if numbers:

@@ -23,7 +23,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_cut.arrays import FloatArray, Instance, IntArray
+from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.solvers.branch_cut.arrays import Instance
 
 SATURATED, EXPLICIT = -1, -2
 

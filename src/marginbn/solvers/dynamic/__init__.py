@@ -23,10 +23,10 @@ ends where the cost alone is too much.
 from __future__ import annotations
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.dynamic.shape import FEW_VARIABLES, needs
 from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run, Solver
+from marginbn.solvers.sizes import DynamicShape
 
 MOST_VARIABLES = 64
 """A set of variables is one word."""
@@ -48,14 +48,14 @@ class DynamicProgrammingSolver(Solver):
 
     def suits(self, problem: StructureProblem) -> bool:
         """Where all sets of variables would fit, or nearly: linear programmes are slower then."""
-        return problem.n_variables <= FEW_VARIABLES
+        return problem.n_variables <= DynamicShape.FEW_VARIABLES
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
         """The lists; and all sets of variables, of which most are left out as a rule."""
-        return needs(problem.n_variables, problem.candidates.n_candidates)
+        return DynamicShape(problem.n_variables, problem.candidates.n_candidates).needs()
 
     def run(self, run: Run) -> Status:
         """Find good orders and a bound, then go through the layers."""
-        from marginbn.solvers.dynamic.layer_search import LayerSearch
+        from marginbn.solvers.dynamic.layers import LayerSearch
 
         return LayerSearch(run).run()

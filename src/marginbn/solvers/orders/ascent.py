@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.solvers.orders.kernels.raising import ascend, charge_all, improve
-from marginbn.solvers.orders.kernels.word_sets import BoolArray, FloatArray, Lists, WordArray
+from marginbn.problem.array_types import BoolArray, FloatArray, WordArray
+from marginbn.solvers.orders.kernels.raising import charge_all, improve
+from marginbn.solvers.orders.kernels.word_sets import Lists
 from marginbn.solvers.orders.parent_lists import ParentLists
 
 EPS = 2.0**-53
@@ -77,7 +78,7 @@ def dual_ascent(
     for _ in range(passes):
         reduced = cost.copy()
         clusters, y = np.zeros((room, parents.n_words), dtype=np.uint64), np.zeros(room)
-        gain, count = ascend(lists, reduced, tiny, enough, state, clusters, y)
+        gain, count = improve(lists, reduced, tiny, enough, 0, 0.0, state, clusters, y, 0)
         seen.append(clusters[:count].copy())
         if gain > best_gain:
             best, best_gain, best_reduced = (clusters, y), gain, reduced

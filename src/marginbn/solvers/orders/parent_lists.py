@@ -16,14 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray, WordArray
 from marginbn.problem.candidates import CandidateSets
-from marginbn.solvers.orders.kernels.word_sets import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Lists,
-    WordArray,
-)
+from marginbn.solvers.orders.kernels.word_sets import Lists
 
 WORD = 64
 """Variables in a word."""

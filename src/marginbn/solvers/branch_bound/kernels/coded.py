@@ -11,17 +11,11 @@ A *key* names one joint state per sample: ``(a, b, radix, start, states)`` stand
 ``f = code_a radix + code_b`` (-1: no such feature) out of ``states``, whose table begins at
 ``start`` (-1: all coefficients of the column are zero).
 
-**Gradients are weighted counts.** With dual weights u,
+**Counts.** ``N[f, c]``, the weight of the samples of class c in state f, depends on F alone, so
+candidates over the same features share it; their tables are made from it.
 
-    (A^T u)_k = sum_m sum_r u_mr alpha_mr = sum_{f, c} s_k[f, c] N[f, c],
-    N[f, c]   = sum of V_mc over the samples in state f,
-    V_mc      = sum_r u_mr if c is the class of m, else -u_mc
-
-(one rival: ``V_m = u_m``, counted at the class of m). N depends on F alone, so candidates over the
-same features share it. A pass needs the codes, and tables of different chunks add up.
-
-**Means of groups** are the same with the weights of the members: ``sum_m w_m alpha_mr``. Where a
-group has fewer members than its features have joint states they are added one by one.
+**Means of groups**, ``sum_m w_m alpha_mr`` over the members, are sums over f of weighted counts.
+Where a group has fewer members than its features have joint states they are added one by one.
 """
 
 from __future__ import annotations
@@ -29,12 +23,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.solvers.branch_bound.kernels.records import (
-    FloatArray,
-    Instance,
-    IntArray,
-    count_rows,
-)
+from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.solvers.branch_bound.kernels.records import Instance, count_rows
 from marginbn.solvers.compile import entry, kernel
 
 CodeArray = npt.NDArray[np.uint16]
@@ -106,53 +96,40 @@ def count_states(
                 out[state * n_classes + np.int64(classes[m])] += values[m]
 
 
-@entry
-def count_vectors(
-    codes: CodeArray, keys: IntArray, lo: int, hi: int, values: FloatArray, counts: FloatArray
-) -> None:
-    """Add up one vector V_m over the classes per sample by joint state."""
-    n_samples, n_classes = values.shape
-    for k in range(lo, hi):
-        key, out = keys[k], counts[keys[k, 3] :]
-        for m in range(n_samples):
-            begin = state_of(codes, key, m) * n_classes
-            for c in range(n_classes):
-                out[begin + c] += values[m, c]
-
-
-@entry
-def fill_columns(
-    inst: Instance, samples: IntArray, columns: IntArray, lo: int, hi: int, out: FloatArray
-) -> None:
-    """Coefficients of some samples: ``out`` (K, rows of the samples), columns ``lo`` to ``hi - 1``
-    of a list.
-    """
-    rivals = count_rows(inst) // inst.weights.size
-    n_classes = inst.n_classes
-    classes = inst.codes[inst.codes.shape[0] - 1]
-    for k in range(lo, hi):
-        v = columns[k]
-        start = inst.keys[v, 3]
-        if start < 0:
-            continue
-        place, table = out[v], inst.tables[start:]
-        for a in range(samples.size):
-            m = samples[a]
-            own = np.int64(classes[m])
-            begin = state_of(inst.codes, inst.keys[v], m) * n_classes
-            if rivals == 1:
-                place[a] = table[begin + own]
-            else:
-                _set_row(table[begin : begin + n_classes], own, place[a * rivals :])
-
-
 @kernel
-def _set_row(scores: FloatArray, own: np.int64, place: FloatArray) -> None:
-    """Coefficients of one state against every rival."""
-    for c in range(own):
-        place[c] = scores[own] - scores[c]
-    for c in range(own + 1, scores.size):
-        place[c - 1] = scores[own] - scores[c]
+def _coefficient(inst: Instance, v: int, r: int) -> np.float64:
+    """Coefficient of column v in row r."""
+    rivals = count_rows(inst) // inst.weights.size
+    m = r // rivals
+    own = np.int64(inst.codes[inst.codes.shape[0] - 1, m])
+    begin = inst.keys[v, 3] + state_of(inst.codes, inst.keys[v], m) * inst.n_classes
+    score = np.float64(inst.tables[begin + own])
+    if rivals == 1:
+        return score
+    c = r - m * rivals
+    return score - np.float64(inst.tables[begin + c + (c >= own)])
+
+
+@entry
+def fill_columns(inst: Instance, rows: IntArray, lo: int, hi: int, out: FloatArray) -> None:
+    """Coefficients of some rows, ``out`` (K, rows), in the columns ``lo`` to ``hi - 1``."""
+    for v in range(lo, hi):
+        if inst.keys[v, 3] < 0:
+            out[v] = 0.0
+            continue
+        for a in range(rows.size):
+            out[v, a] = _coefficient(inst, v, rows[a])
+
+
+@entry
+def sum_rows(
+    inst: Instance, rows: IntArray, weights: FloatArray, lo: int, hi: int, out: FloatArray
+) -> None:
+    """Weighted sums of some rows in the columns ``lo`` to ``hi - 1``: ``out`` (K,)."""
+    for v in range(lo, hi):
+        if inst.keys[v, 3] >= 0:
+            for a in range(rows.size):
+                out[v] += weights[a] * _coefficient(inst, v, rows[a])
 
 
 @entry

@@ -13,13 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_bound.kernels import duals, records
-from marginbn.solvers.branch_bound.kernels.records import (
-    BoolArray,
-    FloatArray,
-    Instance,
-    IntArray,
-)
+from marginbn.solvers.branch_bound.kernels.records import Instance
 from marginbn.solvers.compile import entry, kernel
 
 LIGHT = 1e-12

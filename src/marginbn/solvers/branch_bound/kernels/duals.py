@@ -40,9 +40,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.coded import add_coded_column
-from marginbn.solvers.branch_bound.kernels.records import Box, FloatArray, Instance, IntArray
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.compile import kernel, vectorised
 
 EPS = 2.0**-53

@@ -1,6 +1,6 @@
 """Maximum arborescence with dual prices, compiled.
 
-The mathematics and a readable version are in ``tests/arborescence.py``. Here a greedy
+The mathematics and a readable version are in ``tests/support/arborescence.py``. Here a greedy
 attempt comes first (every node takes its best entering arc); where that closes cycles, paths grow
 backwards and contract them.
 
@@ -25,8 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.solvers.branch_bound.kernels import records
-from marginbn.solvers.branch_bound.kernels.records import FloatArray, IntArray, Tree
+from marginbn.solvers.branch_bound.kernels.records import Tree
 from marginbn.solvers.compile import kernel
 
 UNVISITED, ON_PATH, DONE = 0, 1, 2

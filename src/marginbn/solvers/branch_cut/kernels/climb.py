@@ -22,10 +22,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, Instance, IntArray
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
+from marginbn.solvers.branch_cut.arrays import Instance
 from marginbn.solvers.branch_cut.kernels.propagate import holds, holds_any
-from marginbn.solvers.branch_cut.kernels.separation import next_random
 from marginbn.solvers.compile import entry, kernel
+from marginbn.solvers.orders.kernels.word_sets import next_random
 
 Array = TypeVar("Array", FloatArray, IntArray)
 
@@ -265,7 +266,7 @@ def _own(array: Array) -> Array:
 
 
 class IncumbentSearch:
-    """Finds good selections; one per worker."""
+    """Finds good selections; one per search."""
 
     def __init__(self, instance: Instance, seed: int, stop: IntArray | None = None) -> None:
         self._instance = instance

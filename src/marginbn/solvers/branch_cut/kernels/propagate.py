@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.solvers.branch_cut.arrays import BoolArray, IntArray
+from marginbn.problem.array_types import BoolArray, IntArray
 from marginbn.solvers.compile import entry, kernel
 
 
@@ -98,7 +98,10 @@ def _close(count: IntArray, total: IntArray, reach: BoolArray) -> bool:
                 for i in range(n):
                     if reach[via, i]:
                         reach[j, i] = True
-    return not np.diag(reach).any()
+    for i in range(n):  # noqa: SIM110 - compiled
+        if reach[i, i]:
+            return False
+    return True
 
 
 @kernel
@@ -158,8 +161,10 @@ def _demand(
 @kernel
 def _can_be_placed(offsets: IntArray, members: IntArray, allowed: BoolArray) -> bool:
     """Whether the allowed candidates contain an acyclic selection."""
-    waiting = np.ones(offsets.size - 1, dtype=np.bool_)
-    while waiting.any():
+    count = offsets.size - 1
+    waiting = np.zeros(count, dtype=np.bool_)
+    waiting[:] = True
+    while count > 0:
         progress = False
         for i in range(waiting.size):
             if not waiting[i]:
@@ -167,6 +172,7 @@ def _can_be_placed(offsets: IntArray, members: IntArray, allowed: BoolArray) -> 
             for k in range(offsets[i], offsets[i + 1]):
                 if allowed[k] and not holds_any(members, k, waiting):
                     waiting[i] = False
+                    count -= 1
                     progress = True
                     break
         if not progress:

@@ -1,4 +1,4 @@
-"""Compiled search for sets of four variables whose facets a point violates, see ``facets.py``.
+"""Compiled search for sets of four variables whose facets a point violates, see ``cuts.py``.
 
 What a point says about four variables is the mass of every member's candidates by their parents in
 the set. A facet that is neither a cluster nor a packing can be violated only where the arcs of the
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, IntArray
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_cut.kernels.separation import SupportArrays
 from marginbn.solvers.compile import entry, kernel
 
@@ -28,6 +28,7 @@ class FacetArrays(NamedTuple):
 
     weights: FloatArray  # (4, 16, F), by member and the bits of its parents among the four
     most: FloatArray  # (F,)
+    least: float  # the smallest of these
 
 
 class _Sets(NamedTuple):
@@ -35,7 +36,8 @@ class _Sets(NamedTuple):
 
     starts: IntArray  # (n + 1,), places of each child in the support
     arcs: BoolArray  # (n, n), [parent, child]
-    mass: FloatArray  # (4, 16), of the set that is looked at
+    ordered: IntArray  # (4,), the set that is looked at, increasing
+    mass: FloatArray  # (4, 16), of this set
     sums: FloatArray  # (F,), by how much it violates each facet
     members: IntArray  # (room, 4)
     facets: IntArray  # (room,)
@@ -89,11 +91,18 @@ def _judge(
     """Keep the most violated facet of a set, in the place of the least violated if need be."""
     if not _is_joined(sets.arcs, chosen):
         return
-    ordered = np.sort(chosen)
-    if _fill(support, sets, ordered) <= facets.most.min() + violation:
+    ordered = sets.ordered
+    for place in range(4):
+        at = place
+        while at > 0 and ordered[at - 1] > chosen[place]:
+            ordered[at] = ordered[at - 1]
+            at -= 1
+        ordered[at] = chosen[place]
+    if _fill(support, sets, ordered) <= facets.least + violation:
         return
     sums = sets.sums
-    sums[:] = -facets.most
+    for f in range(sums.size):
+        sums[f] = -facets.most[f]
     for place in range(4):
         for bits in range(1, 16):
             mass = sets.mass[place, bits]
@@ -101,13 +110,19 @@ def _judge(
                 weights = facets.weights[place, bits]
                 for f in range(sums.size):
                     sums[f] += weights[f] * mass
-    best = int(np.argmax(sums))
+    best = 0
+    for f in range(1, sums.size):
+        if sums[f] > sums[best]:
+            best = f
     most = sums[best]
     if most <= violation:
         return
     place = sets.tally[0]
     if place == sets.excess.size:
-        place = int(np.argmin(sets.excess))
+        place = 0
+        for kept in range(1, sets.excess.size):
+            if sets.excess[kept] < sets.excess[place]:
+                place = kept
         if sets.excess[place] >= most:
             return
     else:
@@ -150,6 +165,7 @@ def search_quadruples(
     sets = _Sets(
         _starts_of(support.child, n),
         _arcs_of(support, n),
+        np.zeros(4, dtype=np.int64),
         np.zeros((4, 16)),
         np.zeros(facets.most.size),
         np.zeros((room, 4), dtype=np.int64),

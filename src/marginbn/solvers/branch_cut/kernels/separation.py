@@ -1,4 +1,4 @@
-"""Compiled separation of cluster inequalities, see ``rows.py``.
+"""Compiled separation of cluster inequalities, see ``cuts.py``.
 
 *Cuts.* Give the mass of every candidate to its members (all in equal parts, or one at random) and
 call the capacity of the arc j -> i what i's candidates gave to j; candidates without usable
@@ -25,8 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.solvers.branch_cut.arrays import BoolArray, FloatArray, IntArray
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.solvers.compile import entry, kernel
+from marginbn.solvers.orders.kernels.word_sets import next_random
 
 FULL = 1.0 - 1e-9
 """A flow of this much leaves no violated cut."""
@@ -50,17 +51,6 @@ class Found(NamedTuple):
     clusters: BoolArray  # (room, n)
     values: FloatArray  # (room,), f of each
     size: IntArray  # (1,), how many there are
-
-
-@kernel
-def next_random(state: IntArray) -> int:
-    """A non-negative number from a xorshift generator; ``state`` (1,) must not be zero."""
-    x: int = state[0]
-    x ^= (x << 13) & 0x7FFFFFFFFFFFFFFF
-    x ^= x >> 7
-    x ^= (x << 17) & 0x7FFFFFFFFFFFFFFF
-    state[0] = x
-    return x & 0x3FFFFFFFFFFFFFFF
 
 
 @kernel
@@ -112,13 +102,22 @@ def _step_changes(support: SupportArrays, inside: BoolArray, change: FloatArray)
 
 
 @kernel
+def _count(inside: BoolArray) -> int:
+    """Number of members."""
+    size = 0
+    for v in range(inside.size):
+        if inside[v]:
+            size += 1
+    return size
+
+
+@kernel
 def descend_from(support: SupportArrays, inside: BoolArray) -> float:
     """Move ``inside`` to a local minimum of f with two or more members; returns f there."""
     change = np.zeros(inside.size)
-    value = free_mass_of(support, inside)
+    value, size = free_mass_of(support, inside), _count(inside)
     while True:
         _step_changes(support, inside, change)
-        size = inside.sum()
         best, best_change = -1, -NOTHING
         for v in range(inside.size):
             if support.usable[v] and (not inside[v] or size > 2) and change[v] < best_change:
@@ -126,6 +125,7 @@ def descend_from(support: SupportArrays, inside: BoolArray) -> float:
         if best < 0:
             return value
         inside[best] = not inside[best]
+        size += 1 if inside[best] else -1
         value += best_change
 
 
@@ -232,7 +232,10 @@ def _remember(inside: BoolArray, value: float, found: Found) -> None:
     if count >= found.values.size:
         return
     for a in range(count):
-        if (found.clusters[a] == inside).all():
+        v = 0
+        while v < inside.size and found.clusters[a, v] == inside[v]:
+            v += 1
+        if v == inside.size:
             return
     found.clusters[count] = inside
     found.values[count] = value
@@ -254,13 +257,15 @@ def _try_cluster(support: SupportArrays, inside: BoolArray, violation: float, fo
 def _try_cuts(support: SupportArrays, capacity: FloatArray, violation: float, found: Found) -> None:
     """Minimum cuts to every variable as clusters."""
     n, flows = support.usable.size, _flows(capacity)
+    inside = np.zeros(n, dtype=np.bool_)
     for target in range(n):
         if not support.usable[target]:
             continue
         if _minimum_cut(flows, target) >= FULL:
             continue
-        inside = support.usable & (flows.before[:n] < 0)
-        if inside.sum() >= 2:
+        for v in range(n):
+            inside[v] = support.usable[v] and flows.before[v] < 0
+        if _count(inside) >= 2:
             _try_cluster(support, inside, violation, found)
 
 
@@ -341,7 +346,7 @@ def search_clusters(
     n = support.usable.size
     found = Found(np.zeros((room, n), dtype=np.bool_), np.zeros(room), np.zeros(1, dtype=np.int64))
     stack = np.zeros((2 * n + (support.members.shape[1] + 1) * (n + 1), n), dtype=np.int64)
-    status = np.zeros(n, dtype=np.int64)
+    status, inside = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
     for first in range(n):
         if not support.usable[first]:
             continue
@@ -359,7 +364,9 @@ def search_clusters(
             if lost >= 1.0 - violation:
                 continue
             if value < 1.0 - violation:
-                _remember(status == IN, value, found)
+                for v in range(n):
+                    inside[v] = status[v] == IN
+                _remember(inside, value, found)
                 continue
             if heaviest < 0:
                 continue

@@ -23,12 +23,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginbn.problem.array_types import FloatArray, IntArray, WordArray
 from marginbn.solvers.compile import entry, kernel
 from marginbn.solvers.orders.kernels.word_sets import (
-    FloatArray,
-    IntArray,
     Lists,
-    WordArray,
     add,
     has,
     is_within,
@@ -218,6 +216,16 @@ def _cross(one: IntArray, other: IntArray, order: IntArray, state: IntArray) -> 
         q += 1
 
 
+@kernel
+def _extreme(costs: FloatArray, sign: float) -> int:
+    """The first member of least cost, or of the largest if ``sign`` is -1."""
+    best = 0
+    for a in range(1, costs.size):
+        if sign * costs[a] < sign * costs[best]:
+            best = a
+    return best
+
+
 @entry
 def search_orders(
     lists: Lists,
@@ -246,7 +254,7 @@ def search_orders(
         if crossed:
             b = next_random(state) % (size - 1)
             _cross(orders[a], orders[b + 1 if b >= a else b], order, state)
-            a = int(np.argmax(costs))
+            a = _extreme(costs, -1.0)
         else:
             order[:] = orders[a]
             _kick(order, state)
@@ -255,7 +263,7 @@ def search_orders(
             continue
         orders[a] = order
         costs[a] = value
-    return int(np.argmin(costs))
+    return _extreme(costs, 1.0)
 
 
 @kernel

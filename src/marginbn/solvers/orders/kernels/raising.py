@@ -21,12 +21,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from marginbn.problem.array_types import FloatArray, IntArray, WordArray
 from marginbn.solvers.compile import entry, kernel
 from marginbn.solvers.orders.kernels.word_sets import (
-    FloatArray,
-    IntArray,
     Lists,
-    WordArray,
     add,
     has,
     is_within,
@@ -107,8 +105,8 @@ def _find_free(lists: Lists, reduced: FloatArray, i: int, tiny: float, free: Int
     return count
 
 
-@entry
-def ascend(
+@kernel
+def _ascend(
     lists: Lists,
     reduced: FloatArray,
     tiny: float,
@@ -129,8 +127,9 @@ def ascend(
     free, n_free = np.zeros(reduced.size, dtype=np.int64), np.zeros(n, dtype=np.int64)
     touched = np.zeros(reduced.size, dtype=np.int64)
     placed, cluster = np.zeros(words, dtype=np.uint64), np.zeros(words, dtype=np.uint64)
-    waiting, order = np.zeros(n, dtype=np.int64), np.arange(n)
+    waiting, order = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     for i in range(n):
+        order[i] = i
         n_free[i] = _find_free(lists, reduced, i, tiny, free)
     gain, count = 0.0, 0
     while count < multipliers.size and gain < enough:
@@ -198,12 +197,18 @@ def improve(
     multipliers: FloatArray,
     count: int,
 ) -> tuple[float, int]:
-    """Give back a random share of the clusters and ascend again, keeping what is not worse.
+    """Give back a random share of the clusters and ascend again, keeping what is not worse; without
+    ``rounds`` ascend once. One function for both, because each contains the machine code of the
+    ascent.
 
     Returns the total of all multipliers and the number of clusters; both arrays change in place.
     """
+    if rounds == 0:
+        return _ascend(lists, reduced, tiny, enough, state, clusters, multipliers)
     room, words = multipliers.size, lists.masks.shape[1]
-    total = multipliers[:count].sum()
+    total = 0.0
+    for a in range(count):
+        total += multipliers[a]
     trial, kept = reduced.copy(), np.zeros(room)
     kept_clusters = np.zeros((room, words), dtype=np.uint64)
     new, new_clusters = np.zeros(room), np.zeros((room, words), dtype=np.uint64)
@@ -221,7 +226,7 @@ def improve(
                 kept_clusters[n_kept] = clusters[a]
                 rest += multipliers[a]
                 n_kept += 1
-        gain, n_new = ascend(lists, trial, tiny, np.inf, state, new_clusters, new[: room - n_kept])
+        gain, n_new = _ascend(lists, trial, tiny, np.inf, state, new_clusters, new[: room - n_kept])
         if rest + gain >= total and gain < np.inf:
             total = rest + gain
             reduced[:] = trial

@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from marginbn.problem.array_types import FloatArray, IntArray, WordArray
 from marginbn.solvers.compile import kernel
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-WordArray = NDArray[np.uint64]
 
 ONE = np.uint64(1)
 LOW = np.uint64(63)

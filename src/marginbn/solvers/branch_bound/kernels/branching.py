@@ -1,0 +1,361 @@
+"""Branching candidates of a box and their scores.
+
+Every candidate has two children that together contain every structure of the box exactly once:
+
+    SLOT (i, s)        feature i has slot s                        | has not
+    EDGE (i, j)        i and j are joined, either way round        | are not
+    RELEVANCE j        j is {} and no parent of the class          | is not (``relevant``)
+    MEMBER j           j is a parent of the class                  | is not
+
+An arc alone is a poor candidate: re-rooting the forest replaces it by its reverse at almost no
+cost. So arcs are candidates only where the edge is already decided or the reverse is impossible
+(without edges proofs take x1.27, at worst x1.96).
+
+The score of a candidate is the product of the gains to expect from its two children. They are
+learned (``pseudocosts.py``) from the *degradations* of f when eta is moved into either child,
+everything else unchanged. With T_i the part of t that feature i contributes, e the share of eta in
+the first child and delta the move into it:
+
+    first child     t + delta
+    second child    t - e / (1 - e) delta        (the average of the two children is t)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.solvers.branch_bound.kernels.box import is_member, keep_only_empty
+from marginbn.solvers.branch_bound.kernels.combination import Bounding, point_of
+from marginbn.solvers.branch_bound.kernels.duals import value_along
+from marginbn.solvers.branch_bound.kernels.pseudocosts import (
+    EDGE,
+    MEMBER,
+    NONE,
+    RELEVANCE,
+    SLOT,
+    ratio_of,
+    row_of,
+)
+from marginbn.solvers.branch_bound.kernels.records import (
+    Box,
+    Instance,
+    add_scaled,
+    column_of,
+    count_rows,
+    only_true,
+)
+from marginbn.solvers.compile import kernel
+
+SMALL = 0.03
+"""Shares nearer to 0 (or 1) than this say too little about the candidate."""
+
+LARGEST_SLOT = 0.999
+"""The limit near 1 for slots. They are what remains to be split on where edges, relevance and
+members are settled, so only those are left out that eta has settled too: there the step to the
+second side, e / (1 - e), would be a thousand times the move to the first.
+"""
+
+TINY = 1e-9
+"""Degradations below this part of f are rounding. They count as so much, so that a candidate with
+one such child is still compared by its other child.
+"""
+
+
+LEAST = 1e-3
+"""Gains to expect count as at least this part of the largest possible one."""
+
+
+class Ranking(NamedTuple):
+    """Candidates that a box can be split on."""
+
+    candidates: IntArray  # (m, 3) kind, i, j
+    degradations: FloatArray  # (m, 2) of both children
+    score: FloatArray  # (m,) product of the gains to expect
+
+
+class Splitting(NamedTuple):
+    """Scratch of the split selection."""
+
+    eta: FloatArray  # (K,)
+    parts: FloatArray  # (n + 1, R) what each feature (last: the class) contributes to t
+    part_linear: FloatArray  # (n + 1,)
+    t: FloatArray  # (R,) the sum of the parts
+    delta: FloatArray  # (R,)
+    member: FloatArray  # (n,) share of class sets containing the feature
+
+
+@kernel
+def _new_splitting(inst: Instance, b: Bounding) -> Splitting:
+    """The relaxed solution and its parts T_i = sum_s eta_is A_is."""
+    n, n_rows = inst.n_features, count_rows(inst)
+    parts, part_linear, member = np.zeros((n + 1, n_rows)), np.zeros(n + 1), np.zeros(n)
+    eta = point_of(inst, b)
+    for v in range(eta.size):
+        if eta[v] > 0.0:
+            i = min(v // (n + 2 - inst.skipped), n)
+            add_scaled(parts[i], eta[v], inst.columns[v])
+            part_linear[i] += eta[v] * inst.linear[v]
+    for s in range(inst.first.size):
+        for j in (inst.first[s], inst.second[s]):
+            if j >= 0:
+                member[j] += eta[column_of(inst, n, s)]
+    t = np.zeros(n_rows)
+    for i in range(n + 1):
+        add_scaled(t, 1.0, parts[i])
+    return Splitting(eta, parts, part_linear, t, np.zeros(n_rows), member)
+
+
+@kernel
+def restrict(inst: Instance, box: Box, kind: int, i: int, j: int, first: bool) -> None:
+    """Restrict a box to one side."""
+    n = box.allowed.shape[0]
+    if kind == SLOT:
+        for s in range(n + 2):
+            if first != (s == j):
+                box.allowed[i, s] = False
+    elif kind == EDGE:
+        if first:
+            box.edges[i, j] = True
+            box.edges[j, i] = True
+        else:
+            box.allowed[i, j] = False
+            box.allowed[j, i] = False
+    elif kind == RELEVANCE and not first:
+        box.relevant[i] = True
+    else:
+        if kind == RELEVANCE or first:
+            keep_only_empty(box, i)
+        wanted = kind == MEMBER and first
+        for s in range(box.classes.size):
+            if is_member(inst, i, s) != wanted:
+                box.classes[s] = False
+
+
+@kernel
+def rank_candidates(
+    inst: Instance,
+    box: Box,
+    b: Bounding,
+    gains: FloatArray,
+    room: float,
+) -> Ranking:
+    """The candidates worth a split with their scores; none if every feature is decided. ``room`` is
+    the largest gain possible.
+    """
+    candidates = list_candidates(inst, box)
+    degradations, score = np.zeros((candidates.shape[0], 2)), np.zeros(candidates.shape[0])
+    work = _new_splitting(inst, b)
+    here = value_along(inst, 0.0, work.t, 0.0, work.delta)
+    count = 0
+    for k in range(candidates.shape[0]):
+        kind, i, j = candidates[k, 0], candidates[k, 1], candidates[k, 2]
+        share = _share(inst, work, kind, i, j)
+        if share < SMALL or share > (LARGEST_SLOT if kind == SLOT else 1.0 - SMALL):
+            continue
+        if kind == SLOT and not _slot_is_candidate(box, i, j):
+            continue
+        first, second = _degradations(inst, work, here, share, kind, i, j)
+        candidates[count, 0], candidates[count, 1], candidates[count, 2] = kind, i, j
+        degradations[count, 0], degradations[count, 1] = first, second
+        row = row_of(inst.n_features, kind, i, j)
+        score[count] = _expected(first * ratio_of(gains, inst.n_features, row, 0), room)
+        score[count] *= _expected(second * ratio_of(gains, inst.n_features, row, 1), room)
+        count += 1
+    if count > 0:
+        return Ranking(candidates[:count], degradations[:count], score[:count])
+    return _first(Ranking(candidates, degradations, score), _largest_choice(inst, box, work))
+
+
+@kernel
+def _expected(gain: float, room: float) -> float:
+    """A gain to expect, no more than is possible and no less than is worth telling apart."""
+    return min(room, max(gain, LEAST * room)) if room < np.inf else max(gain, 0.0)
+
+
+@kernel
+def _first(ranking: Ranking, chosen: tuple[int, int, int]) -> Ranking:
+    """A list of one candidate, or of none; nothing is known of its degradations."""
+    if chosen[0] == NONE:
+        return Ranking(ranking.candidates[:0], ranking.degradations[:0], ranking.score[:0])
+    candidates = ranking.candidates[:1]
+    candidates[0, 0], candidates[0, 1], candidates[0, 2] = chosen
+    return Ranking(candidates, ranking.degradations[:1], ranking.score[:1])
+
+
+@kernel
+def list_candidates(inst: Instance, box: Box) -> IntArray:
+    """Every candidate (kind, i, j) both of whose children are smaller than the box."""
+    n = box.allowed.shape[0]
+    with_feature, n_sets = _count_class_sets(inst, box)
+    candidates = np.empty((n * (2 * n + 4), 3), dtype=np.int64)  # n^2 edges, n (n + 2) slots, 2 n
+    count = 0
+    for i in range(n):
+        for j in range(i):
+            if box.allowed[i, j] and box.allowed[j, i] and not box.edges[i, j]:
+                count = _append(candidates, count, EDGE, i, j)
+    for j in range(n):
+        # eta may lie outside the box after fixing, so it cannot say whether a side is empty
+        splits = with_feature[j] > 0 or only_true(box.allowed[j]) < 0
+        if _relevance_is_open(box, j) and with_feature[j] < n_sets and splits:
+            count = _append(candidates, count, RELEVANCE, j, 0)
+    for i in range(n):
+        if only_true(box.allowed[i]) < 0:
+            for s in range(n + 2):
+                if box.allowed[i, s]:
+                    count = _append(candidates, count, SLOT, i, s)
+    for j in range(n):
+        if 0 < with_feature[j] < n_sets:
+            count = _append(candidates, count, MEMBER, j, 0)
+    return candidates[:count]
+
+
+@kernel
+def _append(candidates: IntArray, count: int, kind: int, i: int, j: int) -> int:
+    candidates[count, 0], candidates[count, 1], candidates[count, 2] = kind, i, j
+    return count + 1
+
+
+@kernel
+def _count_class_sets(inst: Instance, box: Box) -> tuple[IntArray, int]:
+    """Class sets left that contain each feature, and class sets left."""
+    count, total = np.zeros(box.allowed.shape[0], dtype=np.int64), 0
+    for s in range(box.classes.size):
+        if box.classes[s]:
+            total += 1
+            for j in (inst.first[s], inst.second[s]):
+                if j >= 0:
+                    count[j] += 1
+    return count, total
+
+
+@kernel
+def _relevance_is_open(box: Box, j: int) -> bool:
+    n = box.allowed.shape[0]
+    return box.allowed[j, n + 1] and not box.relevant[j]
+
+
+@kernel
+def _slot_is_candidate(box: Box, i: int, s: int) -> bool:
+    """Whether no better candidate says the same: an edge that is open, or relevance."""
+    n = box.allowed.shape[0]
+    if s < n:
+        return box.edges[i, s] or not box.allowed[s, i]
+    return s == n or not _relevance_is_open(box, i)
+
+
+@kernel
+def _share(inst: Instance, work: Splitting, kind: int, i: int, j: int) -> float:
+    """The share of eta on the first child of a candidate."""
+    n = inst.n_features
+    if kind == EDGE:
+        return float(work.eta[column_of(inst, i, j)] + work.eta[column_of(inst, j, i)])
+    if kind == RELEVANCE:
+        return float(work.eta[column_of(inst, i, n + 1)] - work.member[i])
+    return float(work.eta[column_of(inst, i, j)] if kind == SLOT else work.member[i])
+
+
+@kernel
+def _degradations(
+    inst: Instance,
+    work: Splitting,
+    here: float,
+    share: float,
+    kind: int,
+    i: int,
+    j: int,
+) -> tuple[float, float]:
+    """The degradations of both children; ``here`` is f(t)."""
+    linear = _move_to_first_side(inst, work, kind, i, j)
+    first = here - value_along(inst, linear, work.t, 1.0, work.delta)
+    step = -share / (1.0 - share)
+    if kind == MEMBER:  # its children differ in more than one part: the second is a move of its own
+        work.delta[:] = 0.0
+        linear, step = _condition_class(inst, work, i, False), 1.0
+    second = here - value_along(inst, step * linear, work.t, step, work.delta)
+    tiny = TINY * (inst.scale + abs(here))
+    return max(first, tiny), max(second, tiny)
+
+
+@kernel
+def _move_to_first_side(inst: Instance, work: Splitting, kind: int, i: int, j: int) -> float:
+    """Fill delta; returns the change of the linear scores."""
+    n = inst.n_features
+    if kind == EDGE:
+        a, back = work.eta[column_of(inst, i, j)], work.eta[column_of(inst, j, i)]
+        work.delta[:] = 0.0
+        linear = _edge_side(inst, work, i, j, a, back)
+        return linear + _edge_side(inst, work, j, i, back, a)
+    if kind == SLOT:
+        return _move_to_slot(inst, work, i, j)
+    linear = _move_to_slot(inst, work, i, n + 1)
+    if kind == MEMBER:
+        return linear + _condition_class(inst, work, i, True)
+    if work.member[i] > 0.0:  # class sets without i keep their proportions
+        linear += _condition_class(inst, work, i, False)
+    return linear
+
+
+@kernel
+def _edge_side(inst: Instance, work: Splitting, i: int, j: int, a: float, back: float) -> float:
+    """Change of feature i when the edge i - j is present; with a = eta_ij, b = eta_ji, x = a + b:
+
+    delta += a/x A_ij + b/x (T_i - a A_ij)/(1 - a) - T_i
+    """
+    if a <= 0.0 or a >= 1.0:
+        return 0.0
+    x = a + back
+    v = column_of(inst, i, j)
+    own = a / x - back / x * a / (1.0 - a)
+    rest = back / x / (1.0 - a) - 1.0
+    add_scaled(work.delta, own, inst.columns[v])
+    add_scaled(work.delta, rest, work.parts[i])
+    return float(own * inst.linear[v] + rest * work.part_linear[i])
+
+
+@kernel
+def _move_to_slot(inst: Instance, work: Splitting, i: int, s: int) -> float:
+    """delta = A_is - T_i."""
+    v = column_of(inst, i, s)
+    column, part = inst.columns[v], work.parts[i]
+    for r in range(work.delta.size):
+        work.delta[r] = column[r] - part[r]
+    return float(inst.linear[v] - work.part_linear[i])
+
+
+@kernel
+def _condition_class(inst: Instance, work: Splitting, j: int, wanted: bool) -> float:
+    """delta += (class part given j in S, or not) - (class part)."""
+    n = inst.n_features
+    offset = column_of(inst, n, 0)
+    share = work.member[j] if wanted else 1.0 - work.member[j]
+    add_scaled(work.delta, -1.0, work.parts[n])
+    linear = -work.part_linear[n]
+    for s in range(inst.first.size):
+        weight = work.eta[offset + s] / share
+        if weight > 0.0 and is_member(inst, j, s) == wanted:
+            add_scaled(work.delta, weight, inst.columns[offset + s])
+            linear += weight * inst.linear[offset + s]
+    return float(linear)
+
+
+@kernel
+def _largest_choice(inst: Instance, box: Box, work: Splitting) -> tuple[int, int, int]:
+    """Without a fractional candidate: the feature with most slots, at its heaviest slot."""
+    n = box.allowed.shape[0]
+    most, which, slot = 1, -1, -1
+    for i in range(n):
+        count, heaviest = 0, -1
+        offset = column_of(inst, i, 0)
+        for s in range(n + 2):
+            if box.allowed[i, s]:
+                count += 1
+                if heaviest < 0 or work.eta[offset + s] > work.eta[offset + heaviest]:
+                    heaviest = s
+        if count > most:
+            most, which, slot = count, i, heaviest
+    if which < 0:
+        return NONE, 0, 0
+    return SLOT, which, slot

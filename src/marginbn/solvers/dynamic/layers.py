@@ -1,0 +1,230 @@
+"""The layers of one solve; see the package for the method."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbn.exceptions import SolverError
+from marginbn.problem.array_types import FloatArray, IntArray, WordArray
+from marginbn.solvers.dynamic.kernel import enlarge, expand
+from marginbn.solvers.orders.ascent import Ascent, dual_ascent
+from marginbn.solvers.orders.local_search import OrderSearch
+from marginbn.solvers.orders.parent_lists import ParentLists
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Run, Stopped
+from marginbn.solvers.sizes import TABLE_BYTES, TRACE_BYTES, DynamicShape
+
+Lists = tuple[IntArray, WordArray, FloatArray]
+"""Offsets, parent sets, costs."""
+Clusters = tuple[WordArray, FloatArray]
+"""Sets and multipliers."""
+
+SMALL = 12
+"""Up to so many variables the layers take less time than a good bound."""
+
+PASSES, ROUNDS = 12, 60
+"""Of the dual ascent: the search is exponential in what it leaves open."""
+
+ASCENT_WORK = 6_000_000
+"""Candidates times rounds, at most."""
+
+EFFORT = 300_000
+"""Candidates that the search over orders looks at, per variable."""
+
+SHARE = 150
+"""And per set of a layer, as long as there are layers: a better structure leaves out more sets."""
+
+PORTION = 20_000
+"""Sets between two looks at the clock."""
+
+ROOM = 1 << 12
+"""Places of the first table."""
+
+
+class Layer(NamedTuple):
+    """Sets of one size with their costs."""
+
+    sets: WordArray
+    best: FloatArray
+
+
+class Table:
+    """The layer that is being made."""
+
+    def __init__(self, room: int, state: FloatArray | None = None) -> None:
+        self.arrays = (
+            np.zeros(room, np.uint64),
+            np.full(room, np.inf, dtype=np.float64),
+            np.zeros(room, np.uint8),
+        )
+        self.state = np.array([0.0, np.inf]) if state is None else state
+
+    @property
+    def room(self) -> int:
+        """Places."""
+        return len(self.arrays[0])
+
+    def expand(
+        self, layer: Layer, first: int, last: int, lists: Lists, clusters: Clusters, upper: float
+    ) -> int:
+        """Add the sets that come of some of a layer; see the kernel."""
+        keys, values, newest = self.arrays
+        offsets, masks, cost = lists
+        return expand(
+            layer.sets,
+            layer.best,
+            first,
+            last,
+            offsets,
+            masks,
+            cost,
+            clusters[0],
+            clusters[1],
+            upper,
+            keys,
+            values,
+            newest,
+            self.state,
+        )
+
+    def grown(self, room: int) -> Table:
+        """The same with more places."""
+        larger = Table(room, self.state)
+        enlarge(self.arrays, larger.arrays)
+        return larger
+
+
+class LayerSearch:
+    """One solve."""
+
+    def __init__(self, run: Run) -> None:
+        problem = run.problem
+        self._run = run
+        self._n = problem.n_variables
+        self._parents = ParentLists.of(problem.candidates, problem.linear, problem.undominated)
+        self._orders = OrderSearch(self._parents, run.seed)
+        self._top = math.fsum(self._parents.top)
+        # costs and sums of them are rounded: n of each, and the multipliers' allowance
+        self._slack = 2.0**-50 * (self._n + 4) * self._parents.size
+        self._trace: list[tuple[NDArray[np.unsignedinteger], NDArray[np.uint8]]] = []
+        self._kept_bytes = 0
+        self._room = (
+            run.memory.spendable
+            - DynamicShape(problem.n_variables, problem.candidates.n_candidates).lists
+        )
+
+    def run(self) -> Status:
+        """Go through the layers; every limit leaves incumbent and bound."""
+        self._find_start()
+        ascent = self._bound()
+        self._slack += ascent.slack
+        if self._run.is_closed and self._run.objective > -math.inf:
+            return Status.OPTIMAL
+        lists = self._useful_lists(ascent)
+        clusters = (np.ascontiguousarray(ascent.clusters[:, 0]), ascent.multipliers)
+        layer = Layer(np.zeros(1, np.uint64), np.zeros(1))
+        for size in range(1, self._n + 1):
+            self._run.offer(self._orders.search(min(SHARE * len(layer.sets), 10**8)))
+            layer = self._next(layer, lists, clusters, is_last=size == self._n)
+            if not len(layer.sets):  # nothing is better than the incumbent
+                self._run.improve_bound(self._run.objective)
+                return Status.OPTIMAL
+        self._run.offer(self._orders.selection(self._way_back()))
+        self._run.improve_bound(self._run.objective)  # every structure was considered
+        return Status.OPTIMAL
+
+    def _find_start(self) -> None:
+        """A good structure: it decides how many sets are left out."""
+        if self._n > SMALL:
+            assert self._run.selection is not None
+            known = self._run.problem.candidates.structure(self._run.selection)
+            self._orders.join(np.array(known.order, dtype=np.int64))
+            for _ in range(10):
+                self._run.poll()
+                self._run.offer(self._orders.search(self._n * EFFORT // 10))
+
+    def _bound(self) -> Ascent:
+        """Multipliers of clusters; none where the problem is small."""
+        if self._n <= SMALL:
+            return dual_ascent(self._parents, passes=1, seed=self._run.seed)
+        n_candidates = self._run.problem.candidates.n_candidates
+        ascent = dual_ascent(
+            self._parents,
+            passes=max(3, min(PASSES, ASCENT_WORK // (4 * n_candidates))),
+            rounds=max(6, min(ROUNDS, ASCENT_WORK // n_candidates)),
+            seed=self._run.seed,
+            enough=self._upper(),
+        )
+        self._run.improve_bound(ascent.bound)
+        return ascent
+
+    def _upper(self) -> float:
+        """What a set may cost with the rest, rounding allowed for."""
+        return self._top - self._run.objective + self._slack
+
+    def _useful_lists(self, ascent: Ascent) -> Lists:
+        """Without the candidates that no better structure can have."""
+        lists = self._parents.lists
+        keep = ascent.reduced + ascent.multipliers.sum() <= self._upper() + 2.0 * self._slack
+        ends = np.concatenate([[0], np.cumsum(keep)])
+        offsets = ends[lists.offsets].astype(np.int64)
+        return offsets, np.ascontiguousarray(lists.masks[keep, 0]), lists.cost[keep]
+
+    def _next(
+        self,
+        layer: Layer,
+        lists: Lists,
+        clusters: Clusters,
+        *,
+        is_last: bool,
+    ) -> Layer:
+        """The sets of one more variable."""
+        run, table = self._run, Table(ROOM)
+        done = 0
+        while done < len(layer.sets):
+            self._poll(done)
+            until = min(done + PORTION, len(layer.sets))
+            reached = table.expand(layer, done, until, lists, clusters, self._upper())
+            if reached < until:
+                table = self._enlarged(table, layer)
+            run.nodes += reached - done
+            done = reached
+        found = np.isfinite(table.arrays[1])
+        keys, best, newest = table.arrays[0][found], table.arrays[1][found], table.arrays[2][found]
+        short = np.uint32 if self._n <= 32 else np.uint64
+        self._trace.append((keys.astype(short), newest))
+        self._kept_bytes += len(keys) * TRACE_BYTES
+        if len(keys) and not is_last:
+            reachable = max(self._top - float(table.state[1]), run.objective)
+            run.improve_bound(reachable + self._slack)
+        return Layer(keys, best)
+
+    def _poll(self, done: int) -> None:
+        self._run.poll()
+        limit = self._run.limits.nodes
+        if limit is not None and self._run.nodes >= limit:
+            raise Stopped(Status.NODE_LIMIT)
+
+    def _enlarged(self, table: Table, layer: Layer) -> Table:
+        """A table of twice the places, if the memory allows."""
+        needed = TABLE_BYTES * (3 * table.room + len(layer.sets)) + self._kept_bytes
+        if needed > self._room:
+            raise Stopped(Status.MEMORY_LIMIT)
+        return table.grown(2 * table.room)
+
+    def _way_back(self) -> IntArray:
+        """The order of the best structure, from the last layer to the first."""
+        order = np.zeros(self._n, dtype=np.int64)
+        left = (1 << self._n) - 1
+        for size in range(self._n, 0, -1):
+            keys, newest = self._trace[size - 1]
+            place = np.flatnonzero(keys == keys.dtype.type(left))
+            if len(place) != 1:
+                raise SolverError("no acyclic structure was found although one exists")
+            order[size - 1] = newest[place[0]]
+            left ^= 1 << int(order[size - 1])
+        return order

@@ -1,0 +1,152 @@
+"""The frontier of a branch-and-cut search, and visits of its nodes."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from brute_force import best_selection, brute_force
+from marginbn.problem.problem import StructureProblem
+from marginbn.solvers.branch_cut import BranchCutSolver
+from marginbn.solvers.branch_cut.arrays import build_instance
+from marginbn.solvers.branch_cut.cuts import RowPool
+from marginbn.solvers.branch_cut.node import Frontier, Node
+from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
+from marginbn.solvers.checkpoint import Checkpoint
+from marginbn.solvers.result import Status, TracePoint
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.solve import solve_with
+from problems import small_margin_problem
+
+
+def hard_problem() -> StructureProblem:
+    """Some hundred nodes without heuristics."""
+    return small_margin_problem(4, n_rows=25, n_features=4, max_parents=3)
+
+
+def node(bound: float) -> Node:
+    """A node that nobody looks into."""
+    bits = np.zeros(1, dtype=np.uint8)
+    return Node(bound, 0, bits, bits, FakeWarm(), None)  # type: ignore[arg-type]
+
+
+class FakeWarm:
+    nbytes = 100
+
+
+def test_a_node_in_progress_counts_until_its_children_are_there() -> None:
+    """Taken, better bounded, settled: the bound covers it all the time."""
+    frontier = Frontier(0, Limits())
+    for bound in (10.0, 7.0):
+        frontier.tree.push(node(bound))
+    first, second = frontier.take(), frontier.take()
+    assert first is not None
+    assert second is not None
+    assert frontier.take() is None
+    assert (first.bound, second.bound, frontier.bound) == (10.0, 7.0, 10.0)
+    frontier.tree.claim(first, 8.0)
+    assert frontier.bound == 8.0
+    frontier.tree.claim(first, 9.0)  # no worse again
+    assert frontier.bound == 8.0
+    frontier.settle(first, [node(6.0)])
+    assert frontier.bound == 7.0
+    assert sorted(n.bound for n in frontier.tree.nodes()) == [6.0, 7.0]
+    frontier.tree.discard(6.5)
+    frontier.settle(second, [])
+    assert frontier.bound == 6.5
+    assert frontier.nodes == 2
+
+
+def test_a_node_limit_leaves_the_others_open() -> None:
+    frontier = Frontier(0, Limits(nodes=1))
+    for bound in (3.0, 2.0):
+        frontier.tree.push(node(bound))
+    taken = frontier.take()
+    assert taken is not None
+    assert frontier.take() is None, "one node may be visited"
+    frontier.settle(taken, [])
+    assert frontier.limit() is Status.NODE_LIMIT
+    assert frontier.bound == 2.0
+    assert Frontier(0, Limits()).limit() is None
+
+
+def test_a_row_has_one_number() -> None:
+    """Whoever asks for a cluster or an edge again gets the number of that row."""
+    problem = small_margin_problem(0, n_features=5)
+    pool = RowPool(build_instance(problem))
+    pairs = list(itertools.combinations(range(6), 2))
+    edges = [pool.edge(*pair) for pair in pairs]
+    clusters = [pool.cluster(frozenset(pair)) for pair in pairs]
+    assert edges == [pool.edge(*pair) for pair in pairs]
+    assert clusters == [pool.cluster(frozenset(pair)) for pair in pairs]
+    assert sorted(edges + clusters) == list(range(2 * len(pairs))) == list(range(len(pool)))
+    lasting = pool.violations(np.zeros(problem.candidates.n_candidates)) > -np.inf
+    assert np.count_nonzero(lasting) == len(pairs)  # edges hold at some nodes only
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_optimum_is_never_cut_off(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every node that contains the optimum has a bound above it."""
+    problem = small_margin_problem(seed, n_rows=30, n_features=4, max_parents=3, gamma=1.0)
+    best = best_selection(problem)
+    objective = problem.evaluate(best)
+    seen: list[float] = []
+    solve = HybridRelaxation.solve
+
+    def watch(self: HybridRelaxation, warm: Any, allowed: Any, edges: Any, *rest: Any) -> Any:
+        result = solve(self, warm, allowed, edges, *rest)
+        point = np.zeros(len(allowed))
+        point[best] = 1.0
+        rows = [self.pool[number] for number in edges]
+        if allowed[best].all() and all(row.activity(point) >= 1 for row in rows):
+            seen.append(result.bound)
+        return result
+
+    monkeypatch.setattr(HybridRelaxation, "solve", watch)
+    solver = BranchCutSolver(heuristics=False)
+    result = solve_with(solver, Run(problem, seed=seed))
+    assert seen
+    assert min(seen) >= objective
+    assert result.objective == pytest.approx(objective, rel=1e-6)
+
+
+def test_bounds_are_true_at_every_moment() -> None:
+    """No bound told falls below the optimum."""
+    problem = hard_problem()
+    best = brute_force(problem)
+    bounds: list[float] = []
+
+    def hear(point: TracePoint) -> None:
+        bounds.append(point.bound)
+
+    solve_with(BranchCutSolver(heuristics=False), Run(problem, callback=hear))
+    assert len(bounds) > 3
+    assert min(bounds) >= best - 1e-9 * abs(best)
+
+
+@pytest.mark.parametrize("heuristics", [True, False])
+def test_a_few_nodes_at_a_time(tmp_path: Path, heuristics: bool) -> None:
+    """Checkpoints all the time, resumed until the proof: the optimum."""
+    problem = hard_problem()
+    best = brute_force(problem)
+    solver = BranchCutSolver(heuristics=heuristics)
+    bounds, status = [np.inf], Status.NODE_LIMIT
+    while status is not Status.OPTIMAL:
+        kept = Checkpoint(tmp_path / "c", problem, interval=0.0)
+        result = solve_with(solver, Run(problem, limits=Limits(nodes=25), checkpoint=kept))
+        assert best - 1e-9 <= result.bound <= bounds[-1]
+        bounds.append(result.bound)
+        status = result.status
+    assert len(bounds) > 2
+    assert result.objective == pytest.approx(best, rel=1e-6)
+
+
+def test_more_workers_change_nothing() -> None:
+    """One search has one worker."""
+    problem = hard_problem()
+    one, three = (solve_with(BranchCutSolver(), Run(problem, n_jobs=n)) for n in (1, 3))
+    assert (one.objective, one.bound, one.nodes) == (three.objective, three.bound, three.nodes)

@@ -1,0 +1,180 @@
+"""Three thousand random general networks against exhaustive search, every cut and bound on and off.
+
+Each problem has 3 to 7 variables, any parents up to a random limit, and a decomposable score of
+random data, or scores that are random themselves. Branch and cut solves it
+
+- with everything, with nothing but clusters, and with one of its parts alone (in turn);
+- with everything but heuristics, and with random splits: then all pruning rests on bounds;
+
+the default solver does as well. Where there are data, the scorer makes the problem once more,
+without what it prunes: branch and cut solves that with everything and with nothing but clusters.
+The optimum comes from a recursion over all sets of variables, over all candidates.
+
+``python tests/support/three_thousand.py RECORDS [--first N] [--last N]`` solves those
+that are not yet among the records and prints one line about all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack
+from functools import cache
+from unittest import mock
+
+import numpy as np
+
+import records
+from marginbn.problem.candidates import enumerate_candidates
+from marginbn.problem.encoded import Variable
+from marginbn.problem.problem import StructureProblem, linear_problem
+from marginbn.problem.scores import get_local_score
+from marginbn.scoring.local_scores import local_scores
+from marginbn.solvers import solve_structure
+from marginbn.solvers.branch_cut import BranchCutSolver, engine, relaxation
+from marginbn.solvers.branch_cut.branching import Chooser
+from marginbn.solvers.branch_cut.separators import (
+    ClusterSeparator,
+    FacetSeparator,
+    PackingSeparator,
+)
+from marginbn.solvers.result import SolveResult, Status, check_result
+from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.solve import solve_with
+from problems import random_table
+from random_splits import RandomChooser
+from records import Record
+
+COUNT = 3_000
+
+PARTS = ("ascent", "exhaustive", "facet", "orders", "packing")
+"""What branch and cut can do without: dual ascent at the root, exhaustive separation of clusters,
+facets, incumbents by orders, packings.
+"""
+
+SCORES = ("bic", "bdeu", "k2", "mdl", "random")
+
+GAP = 1e-9
+"""Relative gap that is asked for."""
+
+
+def score_of(seed: int) -> str:
+    """The score of problem number ``seed``, at random for every tenth."""
+    first = int(np.random.default_rng([seed, 17]).integers(len(SCORES)))
+    return SCORES[seed % len(SCORES) if seed % 10 else first]
+
+
+def make(seed: int) -> StructureProblem:
+    """Problem number ``seed``."""
+    rng = np.random.default_rng([seed, 17])
+    n, score = 3 + seed % 5, score_of(seed)
+    if seed % 10 == 0:
+        rng.integers(len(SCORES))  # the number behind the score
+    candidates = enumerate_candidates(n, int(rng.integers(1, n)), class_restricted=False)
+    if score == "random":
+        sizes = np.array([len(parents) for parents in candidates.parents])
+        scores = rng.uniform(0.0, 5.0) * sizes + rng.normal(0.0, 4.0, len(sizes)) - 20.0
+        names = tuple(Variable(f"v{i}", ()) for i in range(n))
+        return StructureProblem(candidates, np.round(scores, int(rng.integers(0, 8))), names)
+    table = random_table(rng, int(rng.integers(5, 120)), n - 1, int(rng.integers(2, 4)))
+    return linear_problem(table.encoded(), candidates, get_local_score(score))
+
+
+def best_objective(problem: StructureProblem) -> float:
+    """The optimum: every set of variables has a last one, with parents among the others."""
+    groups = [
+        [(frozenset(problem.candidates.parents[k]), float(problem.linear[k])) for k in group]
+        for group in map(problem.candidates.group, range(problem.n_variables))
+    ]
+
+    @cache
+    def best(variables: frozenset[int]) -> float:
+        if not variables:
+            return 0.0
+        return max(
+            best(variables - {last})
+            + max(score for parents, score in groups[last] if parents <= variables - {last})
+            for last in variables
+        )
+
+    return best(frozenset(range(problem.n_variables)))
+
+
+def with_only(parts: Collection[str]) -> ExitStack:
+    """Branch and cut has these parts and no others, until the stack is closed."""
+    stack = ExitStack()
+    kinds = {"packing": PackingSeparator, "facet": FacetSeparator}
+    separators = (ClusterSeparator, *(kinds[part] for part in kinds if part in parts))
+    stack.enter_context(mock.patch.object(relaxation, "SEPARATORS", separators))
+    without = {
+        "ascent": mock.patch.object(engine.Search, "_ascend", return_value=(math.inf, [])),
+        "exhaustive": mock.patch.object(ClusterSeparator, "search_exactly", return_value=[]),
+        "orders": mock.patch.object(engine, "OrderSearch", return_value=None),
+    }
+    for part, patch in without.items():
+        if part not in parts:
+            stack.enter_context(patch)
+    return stack
+
+
+def answers(problem: StructureProblem, seed: int) -> Iterator[tuple[str, SolveResult]]:
+    """Name and result of every way to solve the problem."""
+    yield "default", solve_structure(problem, gap_tolerance=GAP)
+    alone = PARTS[seed % len(PARTS)]
+    ways: dict[str, tuple[Collection[str], bool]] = {
+        "all": (PARTS, True),
+        "none": ((), True),
+        alone: ((alone,), True),
+        "no heuristics": (PARTS, False),
+        "random splits": (PARTS, False),
+    }
+    for name, (parts, heuristics) in ways.items():
+        chooser = RandomChooser if name == "random splits" else Chooser
+        with with_only(parts), mock.patch.object(engine, "Chooser", chooser):
+            run = Run(problem, limits=Limits(gap=GAP), seed=seed)
+            result = solve_with(BranchCutSolver(heuristics=heuristics), run)
+        check_result(problem, result)
+        yield name, result
+    if problem.origin is None or problem.candidates.rule is None:
+        return
+    most = problem.candidates.rule.max_parents
+    pruned = local_scores(problem.origin[0], score_of(seed), most)
+    for name in ("all", "none"):
+        with with_only(ways[name][0]):
+            run = Run(pruned, limits=Limits(gap=GAP))
+            yield f"scorer, {name}", solve_with(BranchCutSolver(), run)
+
+
+def faults(name: str, result: SolveResult, best: float) -> list[str]:
+    """What is wrong with a result, given the true optimum."""
+    slack = 1e-8 * max(1.0, abs(best))
+    found = []
+    if not result.bound >= best - 1e-10 * max(1.0, abs(best)):
+        found.append(f"{name}: bound {result.bound!r} below the optimum {best!r}")
+    if result.status is not Status.OPTIMAL:
+        found.append(f"{name}: ended as {result.status}")
+    if not abs(result.objective - best) <= slack:
+        found.append(f"{name}: objective {result.objective!r}, but the optimum is {best!r}")
+    return found
+
+
+def judge(seed: int) -> Record:
+    """Solve one problem in all ways; a record of what is wrong."""
+    problem = make(seed)
+    best = best_objective(problem)
+    wrong, solved = [], 0
+    for name, result in answers(problem, seed):
+        wrong += faults(name, result, best)
+        solved += 1
+    return {"seed": seed, "wrong": wrong, "solved": solved}
+
+
+def summary(done: list[Record]) -> str:
+    """One line about all records."""
+    wrong = [fault for record in done for fault in record["wrong"]]
+    solved = sum(record["solved"] for record in done)
+    return f"{len(done)} problems, {solved} solves: {len(wrong)} wrong"
+
+
+if __name__ == "__main__":
+    records.main(__doc__, COUNT, judge, lambda record: record["wrong"], summary)
