@@ -171,7 +171,7 @@ def as_amounts(column: Column, kind: AmountKind, words: Sequence[str] = ()) -> C
         raise InputError(
             f"column {column.name!r} is of kind {kind!r}, but row {rows[0]} (the first is 0) "
             f"holds {column.categories[column.codes[rows[0]]]!r}; write amounts as in {example}, "
-            "all in one unit or currency, and leave missing ones empty"
+            "in one unit or currency, and leave missing ones empty"
         )
     return Column.numeric(column.name, values[column.codes])
 

@@ -322,9 +322,8 @@ def remove_old_folders(root: Path) -> None:
 
 
 def kernel_sources(folder: Path) -> list[Path]:
-    """The files that kernels of a folder depend on: their own, ``arrays.py`` of the engine they
-    belong to (its records are arguments of kernels), shared random numbers, and this one. They are
-    in the order of their names, which is the same wherever the package lies.
+    """The files that kernels of a folder depend on, in the order of their names: their own, the
+    engine's records (``arrays.py``), shared random numbers and this one.
     """
     shared = Path(__file__).parent / "orders" / "kernels" / "word_sets.py"
     files = {*folder.glob("*.py"), folder.parent / "arrays.py", shared, Path(__file__)}
