@@ -9,6 +9,7 @@ python -m experiments figures
 python -m experiments page
 python -m experiments audit --data FOLDER
 python -m experiments compare RECORDS RECORDS
+python -m experiments unseen-tables FOLDER
 python -m experiments unseen FOLDER [--quick]
 python -m experiments unseen-page
 """
@@ -152,6 +153,9 @@ def _add_audit(commands: Any) -> None:
 
 
 def _add_unseen(commands: Any) -> None:
+    tables = commands.add_parser("unseen-tables", help="write the tables of this suite to a folder")
+    tables.add_argument("folder", type=Path)
+    tables.set_defaults(command=_unseen_tables)
     parser = commands.add_parser("unseen", help="every method on a folder of raw tables")
     parser.add_argument("folder", type=Path, help="NAME.csv and NAME.toml for every table")
     parser.add_argument("--tables", nargs="+", metavar="NAME", help="only these tables")
@@ -211,6 +215,14 @@ def _missing(options: argparse.Namespace) -> int:
     specs = wanted_specs(options.sets)
     units = plan_units(specs, options.methods or options.default_methods, settings)
     return _start(units, specs, settings, options, "missing")
+
+
+def _unseen_tables(options: argparse.Namespace) -> int:
+    from experiments import unseen_tables
+
+    options.folder.mkdir(parents=True, exist_ok=True)
+    sys.stdout.write("\n".join(unseen_tables.write_tables(options.folder)) + "\n")
+    return 0
 
 
 def _unseen(options: argparse.Namespace) -> int:
