@@ -7,7 +7,6 @@ import importlib
 import pkgutil
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -70,11 +69,6 @@ def test_unknown_names_are_attribute_errors() -> None:
     """A misspelt name fails as in any module."""
     with pytest.raises(AttributeError, match="marginbn attribute Bayes"):
         _ = marginbn.Bayes
-
-
-def test_the_version_is_the_installed_one() -> None:
-    """Module and distribution agree."""
-    assert marginbn.__version__ == version("marginbn")
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+import marginbn
+
 ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -92,10 +94,15 @@ def test_claimed_pythons_are_tested() -> None:
 
 
 def test_the_citation_names_this_version() -> None:
-    """CITATION.cff has the version and the licence of pyproject.toml."""
+    """Its date too: pyproject.toml, the package, CITATION.cff and the changelog agree."""
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"\nversion: {SETTINGS['project']['version']}\n" in text
+    number = SETTINGS["project"]["version"]
+    assert number == marginbn.__version__
+    assert f"\nversion: {number}\n" in text
     assert f"\nlicense: {SETTINGS['project']['license']}\n" in text
+    (date,) = re.findall(r"^date-released: (\S+)$", text, re.MULTILINE)
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n## {number} - {date}\n" in changelog
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 ::
 
-    {"format": "marginbn-model", "version": 1, "package": "0.2.0",
+    {"format": "marginbn-model", "version": 1, "package": "0.3.0",
      "estimator": "MaxMarginBNClassifier",       one of six names and nothing else
      "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
      "classes": {"dtype": "str", "labels": [...]},         null without a class
