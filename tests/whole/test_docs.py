@@ -149,6 +149,25 @@ def test_the_architecture_names_what_is_there() -> None:
     assert hasattr(getattr(loop, shown[0]), shown[1])
 
 
+def test_contributing_names_what_is_there() -> None:
+    """Every path exists, and ``name`` in a path stands in that file; at most 100 lines."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 100
+    roots = (ROOT, ROOT / "src" / "marginbn")
+    paths = [
+        p for p in re.findall(r"`([\w./-]+)`", text) if "/" in p or p.endswith((".md", ".toml"))
+    ]
+    assert len(paths) > 25
+    assert [p for p in paths if not any((root / p).exists() for root in roots)] == []
+    pattern = r"`(\w+)`(?: and `(\w+)`)?,? in `([\w/]+\.py)`"
+    found = re.findall(pattern, " ".join(text.split()))
+    assert len(found) > 10
+    for *names, path in found:
+        file = next(root / path for root in roots if (root / path).exists())
+        source = file.read_text(encoding="utf-8")
+        assert [n for n in names if n and not re.search(rf"\b{n}\b", source)] == [], path
+
+
 def test_the_map_shows_every_layer_and_import(monkeypatch: pytest.MonkeyPatch) -> None:
     """A box for each, a dot for each import, and all dots left of the layer's own square."""
     monkeypatch.syspath_prepend(DOCS)
