@@ -133,7 +133,7 @@ def test_without_a_place_to_write_it_still_works(tmp_path: Path) -> None:
     obstacle = tmp_path / "file"
     obstacle.write_text("")
     assert run_fourth(package, obstacle) == "16.0"
-    assert not [*package.rglob("*.nbi"), *package.rglob("*.code")]
+    assert not [*package.rglob("*.nbi"), *package.rglob("*.nbc")]
 
 
 def test_kernels_are_linked_as_drafts() -> None:
@@ -225,17 +225,19 @@ def test_a_shared_kernel_is_plain_for_python() -> None:
     assert kind("never compiled: numba knows no such call") == "str"
 
 
-def test_old_folders_are_removed(tmp_path: Path) -> None:
-    """Machine code unused for a month goes; fresh folders and foreign files stay."""
-    names = [f"tree-{24 * '0'}", f"tree-{24 * '1'}", "photos"]
+def test_old_folders_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine code unused for a month goes; fresh folders stay."""
+    monkeypatch.setenv("MARGINBN_CACHE", str(tmp_path))
+    names = ["old", "fresh"]
     for name in names:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "code").write_text("")
+        (tmp_path / "kernels" / name).mkdir(parents=True)
     month = time.time() - 86_400 * (compiling.KEPT_DAYS + 1)
-    for name in (names[0], names[2]):
-        os.utime(tmp_path / name, (month, month))
-    compiling.remove_old_folders(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
+    os.utime(tmp_path / "kernels" / "old", (month, month))
+    compiling.machine_code_folder.cache_clear()
+    own = compiling.machine_code_folder(PACKAGE / "solvers" / "branch_cut" / "kernels")
+    assert own is not None
+    assert {path.name for path in (tmp_path / "kernels").iterdir()} == {"fresh", own.name}
+    compiling.machine_code_folder.cache_clear()
 
 
 def test_platform_cache_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -21,16 +21,12 @@ on are :data:`REORDERED`. ``error_model="numpy"`` only removes the zero-division
 A small problem is solved by the Python functions themselves (:mod:`marginbn.solvers.interpreted`).
 
 **The disk.** Machine code lies in ``$MARGINBN_CACHE`` or in the user's cache folder; where that
-cannot be written every process compiles again. numba's own disk cache looks at the file of a
-function, not at those of the functions it calls, and trusts what it reads. Ours does neither:
-
-* *Stale code.* A folder is named by a fingerprint of the texts of all kernels behind it
-  (:func:`kernel_sources`), of the versions of Python, numba and llvmlite, and of the processor.
-  Folders that no process used for :data:`KEPT_DAYS` days are removed when a new one is made.
-* *Foreign code.* What is loaded runs with all rights of the user. So a folder or file is used only
-  if nobody but the user and root can write it (:func:`own_folder`).
-* *Damaged code.* A :class:`Shelf` keeps one file per function and types of arguments, written all
-  or nothing and with a checksum. A file that is not whole is removed and made again.
+cannot be written every process compiles again. numba's files are used, in a folder of ours: numba
+looks at the file of a function, not at those of the functions it calls. So a folder is named by a
+fingerprint of the texts of all kernels behind it (:func:`kernel_sources`), of the versions of
+Python, numba and llvmlite, and of the processor; what no process used for :data:`KEPT_DAYS` days is
+removed. What is loaded runs with all rights of the user, so the folder must be the user's own
+(:func:`own_folder`).
 
 Drafts and borrowing use parts of numba that carry no promise. Therefore ``pyproject.toml`` bounds
 its version: newer ones must pass the tests first.
@@ -38,20 +34,17 @@ its version: newer ones must pass the tests first.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import hashlib
 import os
-import pickle
 import platform
-import re
 import shutil
 import stat
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
@@ -62,6 +55,7 @@ import llvmlite
 import numba
 from llvmlite.binding import get_host_cpu_name
 from numba.core import ir, types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
@@ -71,7 +65,7 @@ from numba.core.typed_passes import NativeLowering
 from numba.extending import overload
 from platformdirs import user_cache_path
 
-from marginbn.files import PathLike, write_atomic
+from marginbn.files import PathLike
 from marginbn.solvers.interpreted import COMPILER, MODE, interpret
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,12 +78,10 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrap
 LEVEL = 1
 """Of LLVM's optimiser for kernels: they run as fast as with level 3 and compile in less time."""
 
-_FOLDER = re.compile(r"\w+-[0-9a-f]{24}")
-
 _lock = threading.RLock()
 _entries: dict[str, list[Any]] = {}  # by the package of the kernels
 _seen: dict[Any, tuple[Any, ...]] = {}  # entries that were interpreted, and types of arguments
-_told: set[str] = set()  # what stderr has been told
+_told: list[object] = []  # why machine code is not kept, once stderr says so
 
 # numba's annotations are incomplete
 _arrays: Any = import_module("numba.np.arrayobj")
@@ -107,12 +99,12 @@ def entry(function: F) -> F:
     too.
     """
     source = Path(function.__code__.co_filename)
-    folder = machine_code_folder(source.parent) if source.is_file() else None
     compiled: Any = EntryKernel(function)
     with _lock:
         _entries.setdefault(function.__module__.rpartition(".")[0], []).append(compiled)
-    if folder is not None and function.__closure__ is None:  # a closure has no text of its own
-        compiled._cache = Shelf(function, folder)
+    is_own_text = source.is_file() and function.__closure__ is None
+    if is_own_text and machine_code_folder(source.parent) is not None:
+        compiled._cache = _shelf(function)
     return cast(F, compiled)
 
 
@@ -160,141 +152,91 @@ def _draft(
 def machine_code_folder(sources: Path) -> Path | None:
     """Where the machine code of a folder of kernels is; None if there is no place to keep it."""
     try:
-        root = own_folder(cache_root())
-        folder = root / f"{sources.parent.name}-{fingerprint(sources)}"
-        is_new = not folder.exists()
-        own_folder(folder)
-    except OSError as error:
-        named = error.filename is not None
-        _tell_not_kept(f"{str(error.filename)!r}: {error.strerror}" if named else str(error))
-        return None
-    with suppress(OSError):  # others may have made it for all to read
+        folder = own_folder(cache_root() / f"{sources.parent.name}-{fingerprint(sources)}")
         os.utime(folder)
-        if is_new:
-            remove_old_folders(root)
+        for other in folder.parent.iterdir():
+            if time.time() - other.stat().st_mtime > 86_400 * KEPT_DAYS:
+                shutil.rmtree(other, ignore_errors=True)
+    except OSError as error:
+        _tell_not_kept(f"{error.strerror or error}: {error.filename}" if error.filename else error)
+        return None
     return folder
 
 
-def _tell_not_kept(reason: str) -> None:
-    _tell(
-        "not_kept",
-        f"compiled code is not kept on disk, so every process compiles again: {reason}; "
-        "set MARGINBN_CACHE to a folder that only you can write",
-    )
+def _tell_not_kept(reason: object) -> None:
+    if not _told:
+        _told.append(reason)
+        sys.stderr.write(
+            f"marginbn: compiled code is not kept on disk, so every process compiles again "
+            f"({reason}); set MARGINBN_CACHE to a folder that only you can write\n"
+        )
 
 
-def _tell(what: str, message: str) -> None:
-    """A line on stderr, once per process."""
-    if what not in _told:
-        _told.add(what)
-        sys.stderr.write(f"marginbn: {message}\n")
-        sys.stderr.flush()
-
-
-_MAGIC = b"marginbn machine code 1\n"
-_DIGEST = 32
-
-
-class DamagedError(Exception):
-    """A file of machine code that is not as it was written."""
-
-
-class Shelf:
-    """The machine code of one function on the disk; what numba asks for as a cache.
-
-    Whatever goes wrong, the answer is that there is nothing: the function is compiled.
-
-    Parameters
-    ----------
-    function
-        The Python function.
-    folder
-        Where the files are; nobody else can write there.
-    """
+class Locator(_CacheLocator):
+    """Tells numba's disk cache where the machine code of a function is."""
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
-        code = function.__code__
+        self._py_file = function.__code__.co_filename  # read by numba
+        self._line = function.__code__.co_firstlineno
         self._folder = folder
-        self._name = function.__name__
-        self._identity = f"{function.__module__} {function.__qualname__} {code.co_firstlineno}"
 
-    @property
-    def cache_path(self) -> str:
-        """The folder, for numba's statistics."""
+    def get_cache_path(self) -> str:
+        """The folder."""
         return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        """Nothing: the name of the folder says all."""
+        return ""
+
+    def get_disambiguator(self) -> str:
+        """What makes the function's name its own."""
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Locator | None:
+        """The place of a function; None without a folder."""
+        folder = machine_code_folder(Path(py_file).parent)
+        return None if folder is None else cls(py_func, folder)
+
+
+class Results(CompileResultCacheImpl):
+    """numba's files, in our place."""
+
+    _locator_classes: list[Any] = [Locator]  # noqa: RUF012
+
+
+class Shelf(FunctionCache):
+    """numba's disk cache of one function, in our folder. Whatever goes wrong, the answer is that
+    there is nothing: the function is compiled.
+    """
+
+    _impl_class = Results
 
     @property
     def is_used(self) -> bool:
         """Whether there is machine code of the function, for whatever types."""
-        return any(self._folder.glob(f"{self._name}-*.code"))
+        return any(Path(self.cache_path).glob(f"{self._impl.filename_base}.*.nbc"))
 
-    def flush(self) -> None:
-        """Forget everything; numba calls it when a function is to be compiled anew."""
-        for path in self._folder.glob(f"{self._name}-*.code"):
-            with suppress(OSError):
-                path.unlink()
-
-    def load_overload(self, signature: Any, target: Any) -> Any:
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The function for these types of arguments; None if it must be compiled."""
-        target.refresh()
-        path = self._path(signature, target.codegen())
+        usual: Any = super()
         try:
-            return _rebuild(_read_sealed(path), signature, target)
-        except (OSError, MemoryError):  # not there, or gone while we look
-            return None
-        except Exception as error:  # numba makes of damaged data whatever error it likes
-            with suppress(OSError):
-                path.unlink()
-            _tell(
-                "damaged",
-                f"compiled code in {str(path)!r} is not usable ({error}): it is compiled again",
-            )
+            return usual.load_overload(sig, target_context)
+        except Exception:  # numba makes of damaged data whatever error it likes
+            for path in Path(self.cache_path).glob(f"{self._impl.filename_base}.*"):
+                path.unlink(missing_ok=True)
             return None
 
-    def save_overload(self, signature: Any, compiled: Any) -> None:
+    def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a function; if that fails it is compiled again by the next process."""
-        path = self._path(signature, compiled.codegen)
+        usual: Any = super()
         try:
-            content = _reduce(compiled, signature)
-            if content is not None:
-                write_atomic(path, _MAGIC + hashlib.sha256(content).digest() + content, 0o644)
-        except Exception as error:
-            _tell_not_kept(str(error))
-
-    def _path(self, signature: Any, codegen: Any) -> Path:
-        what = f"{self._identity}\0{signature}\0{codegen.magic_tuple()}"
-        return self._folder / f"{self._name}-{hashlib.sha256(what.encode()).hexdigest()[:24]}.code"
+            usual.save_overload(sig, data)
+        except OSError as error:
+            _tell_not_kept(error)
 
 
-def _read_sealed(path: Path) -> bytes:
-    """The content of a file of machine code, if it is ours and whole."""
-    with open(path, "rb") as file:
-        reason = why_not_mine(os.fstat(file.fileno()))
-        if reason:
-            raise DamagedError(f"it {reason}")
-        whole = file.read()
-    start = len(_MAGIC) + _DIGEST
-    content = whole[start:]
-    if whole[:start] != _MAGIC + hashlib.sha256(content).digest():
-        raise DamagedError("it is cut off or damaged")
-    return content
-
-
-def _reduce(compiled: Any, signature: Any) -> bytes | None:
-    """A compiled function as bytes; None for what lives in one process only."""
-    dumps: Any = import_module("numba.core.serialize").dumps
-    if compiled.library.has_dynamic_globals or any(not part.can_cache for part in compiled.lifted):
-        return None
-    content: bytes = dumps((signature, compiled._reduce()))
-    return content
-
-
-def _rebuild(content: bytes, signature: Any, target: Any) -> Any:
-    kept_for, parts = pickle.loads(content)
-    if kept_for != signature:  # two records may have the same name
-        return None
-    result: Any = import_module("numba.core.compiler").CompileResult
-    return result._rebuild(target, *parts)
+_shelf: Any = Shelf
 
 
 def cache_root() -> Path:
@@ -306,19 +248,6 @@ def cache_root() -> Path:
     if not folder.is_absolute():
         raise OSError("no home folder")
     return folder / "kernels"
-
-
-def remove_old_folders(root: Path) -> None:
-    """Forget machine code that no process has used for a long time.
-
-    Every process touches the folders it uses, so nothing in use is removed; two processes that
-    clean at once do not disturb each other.
-    """
-    oldest = time.time() - 86_400 * KEPT_DAYS
-    for folder in root.iterdir():
-        with suppress(OSError):
-            if _FOLDER.fullmatch(folder.name) and folder.stat().st_mtime < oldest:
-                shutil.rmtree(folder, ignore_errors=True)
 
 
 def kernel_sources(folder: Path) -> list[Path]:
@@ -624,71 +553,26 @@ class DraftKernel(PlainCalls):
         return self._make_for_python()
 
 
-# --- folders that belong to this user alone ---
-
-
 def own_folder(path: PathLike) -> Path:
-    """The folder, made if need be, once it is sure that nobody else can put files there.
+    """The folder, made if need be, once it is sure that no other user can put files there.
 
-    It and everything above it must belong to this user or to root, and nobody else may write in
+    It and everything above it must belong to this user or to root, and not everybody may write in
     it. Above it there may be a folder such as ``/tmp``, writable for all but sticky: there nobody
     can rename or remove what belongs to others. On systems without such owners nothing is checked.
 
     Raises
     ------
-    PermissionError
-        If others could change what is in the folder; the message says where and why.
     OSError
-        If the folder cannot be made.
+        If others could change what is in the folder, or it cannot be made.
     """
     folder = Path(os.path.realpath(path))
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    if missing:
-        _check_owners(missing[-1].parent, is_above=True)
-    for place in reversed(missing):
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(place, 0o755)
-    _check_owners(folder, is_above=False)
-    return folder
-
-
-def _check_owners(folder: Path, is_above: bool) -> None:
-    if not folder.is_dir():
-        raise NotADirectoryError(f"{str(folder)!r} is no folder")
+    for place in (*reversed(folder.parents), folder):
+        if not place.exists():
+            place.mkdir(0o755, exist_ok=True)
     for place in (folder, *folder.parents):
-        reason = why_not_mine(os.stat(place), is_above)
-        if reason:
-            raise PermissionError(f"{str(place)!r} {reason}")
-        is_above = True
-
-
-def why_not_mine(status: os.stat_result, is_above: bool = False) -> str | None:
-    """How somebody else could change a file or folder; None if only this user and root can.
-
-    A mask of access control lists shows as the rights of the group, so these count as well.
-    """
-    if not hasattr(os, "geteuid"):
-        return None
-    if status.st_uid not in (0, os.geteuid()):
-        return f"belongs to another user (number {status.st_uid})"
-    if is_above and status.st_mode & stat.S_ISVTX:
-        return None
-    if status.st_mode & stat.S_IWOTH:
-        return "can be written by everybody"
-    if status.st_mode & stat.S_IWGRP and not _is_private_group(status.st_gid):
-        return f"can be written by its group (number {status.st_gid})"
-    return None
-
-
-def _is_private_group(number: int) -> bool:
-    """Whether a group has this user alone: many systems make one of the user's name."""
-    try:
-        import grp
-        import pwd
-
-        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(number)
-    except (ImportError, KeyError):
-        return False
-    if number == 0 or user.pw_gid != number:  # containers give group 0 to users without a name
-        return False
-    return group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
+        status = place.stat()
+        is_sticky = place != folder and status.st_mode & stat.S_ISVTX
+        is_open = status.st_mode & stat.S_IWOTH and not is_sticky
+        if hasattr(os, "geteuid") and (is_open or status.st_uid not in (0, os.geteuid())):
+            raise PermissionError(0, "other users can write in it", str(place))
+    return folder
