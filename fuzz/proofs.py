@@ -10,8 +10,9 @@ must agree.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
+import warnings
+import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -32,10 +33,10 @@ from marginbn.proof.checker import verify_certificate
 from marginbn.proof.format import MAGIC as CERTIFICATE
 from marginbn.proof.format import read_certificate
 from marginbn.solvers import solve_structure
-from marginbn.solvers.checkpoint import MAGIC as CHECKPOINT
 
 _LENGTH = 8
-_DIGEST = 32
+_MEMBER = b"\n#\n"
+"""Between the members of a checkpoint: name, line end, content."""
 
 
 @cache
@@ -90,7 +91,11 @@ def checkpoint_seeds() -> Iterator[bytes]:
                 path = Path(folder) / f"{number}-{nodes}"
                 solve_structure(problem, node_limit=nodes, checkpoint=path)
                 if path.exists():
-                    yield _without_length(path.read_bytes()[len(CHECKPOINT) : -_DIGEST])
+                    with zipfile.ZipFile(path) as archive:
+                        members = archive.namelist()
+                        yield _MEMBER.join(
+                            name.encode() + b"\n" + archive.read(name) for name in members
+                        )
 
 
 def _without_length(content: bytes) -> bytes:
@@ -148,9 +153,12 @@ def _same_problem(one: Certificate, other: Certificate) -> bool:
 def resume(data: bytes, folder: Path) -> None:
     """Go on from a checkpoint, whichever of the problems it is of, and search a little."""
     path = folder / "search"
-    content = CHECKPOINT + _with_length(data)
+    members = [member.partition(b"\n") for member in data.split(_MEMBER)]
     for problem in problems():
-        path.write_bytes(content + hashlib.sha256(content).digest())
+        with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # names may repeat
+            for name, _, content in members:
+                archive.writestr(name.decode("latin-1").replace("\0", "") or "x", content)
         with contextlib.suppress(InputError):  # of another problem, or nonsense
             solve_structure(problem, node_limit=20, time_limit=2.0, checkpoint=path)
 

@@ -12,7 +12,7 @@ from test_cli import launch, one_line_error, run
 from marginbn import MaxMarginBNClassifier, Search
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import ProblemTooLargeError
-from marginbn.solvers.checkpoint import read_frame
+from marginbn.solvers.checkpoint import read_arrays
 
 
 def test_the_same_command_goes_on(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_interrupted_and_continued(tmp_path: Path) -> None:
     assert process.returncode == 3, stderr
     before = json.loads(stdout)
     assert before["status"] == "interrupted"
-    assert read_frame(path).arrays["bound"] == [before["bound"]]
+    assert read_arrays(path)[1]["bound"] == before["bound"]
     after = run(*options, "--time-limit", 1, "-q")
     assert after.exit_code == 3, after.output
     assert json.loads(after.stdout)["bound"] <= before["bound"]

@@ -34,7 +34,7 @@ from marginbn.problem.candidates import ClassArcs
 from marginbn.solvers import cluster, subtree
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.kernels.pseudocosts import new_pseudocosts, observe, recent_gain
-from marginbn.solvers.open_nodes import OpenNodes, join
+from marginbn.solvers.checkpoint import OpenNodes, join
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run, Stopped
 from marginbn.solvers.subtree import Task, solve_part

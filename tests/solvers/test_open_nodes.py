@@ -9,7 +9,7 @@ from marginbn.problem.problem import margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.engine import Search
 from marginbn.solvers.branch_bound.workers import first_pool, gather, load
-from marginbn.solvers.open_nodes import join, parse
+from marginbn.solvers.checkpoint import join, parse
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.tree_search import begin
 from strategies import random_data

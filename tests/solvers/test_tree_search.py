@@ -16,8 +16,7 @@ from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
-from marginbn.solvers.checkpoint import Checkpoint, SearchState
-from marginbn.solvers.open_nodes import OpenNodes
+from marginbn.solvers.checkpoint import Checkpoint, OpenNodes, SearchState
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Limits, Run, Stopped
 from marginbn.solvers.solve import solve_with

@@ -47,8 +47,7 @@ from marginbn.exceptions import InputError, MissingDependencyError, OptimalityWa
 from marginbn.interrupts import REQUESTS
 from marginbn.problem.array_types import FloatArray
 from marginbn.solvers.branch_bound import BranchBoundSolver
-from marginbn.solvers.checkpoint import SearchState
-from marginbn.solvers.open_nodes import OpenNodes, join
+from marginbn.solvers.checkpoint import OpenNodes, SearchState, join
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Run, Solver, Stopped
 from marginbn.solvers.subtree import Answer, Task, get_ready, solve_part, stamp
@@ -199,7 +198,7 @@ class Waiting:
         while self._chunks and sum(len(nodes.bound) for nodes in taken) < 2 * size:
             taken.append(heapq.heappop(self._chunks)[2])
         nodes = join(taken)
-        size = max(1, min(size, int(PORTION / nodes.bytes_per_node)))
+        size = max(1, min(size, PORTION // (nodes.boxes.shape[1] + 8)))
         order = np.argsort(-nodes.bound, kind="stable")
         chosen = np.sort(order[: 2 * size : 2]) if len(order) > size else order
         rest = np.setdiff1d(order, chosen)

@@ -29,8 +29,7 @@ from marginbn.problem.array_types import FloatArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.engine import Search
 from marginbn.solvers.branch_bound.workers import first_pool, gather, load
-from marginbn.solvers.checkpoint import Arrays
-from marginbn.solvers.open_nodes import OpenNodes, parse
+from marginbn.solvers.checkpoint import Arrays, OpenNodes, parse
 from marginbn.solvers.result import Status, fingerprint, relative_gap
 from marginbn.solvers.run import Limits, Run, Stopped
 from marginbn.solvers.tree_search import initial_bound

@@ -41,9 +41,8 @@ from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.masks import BITS
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.checkpoint import BrokenFileError, SearchState, warn_unused
+from marginbn.solvers.checkpoint import BrokenFileError, OpenNodes, SearchState, parse, warn_unused
 from marginbn.solvers.interpreted import COMPILER, MODE, is_late, is_slow
-from marginbn.solvers.open_nodes import OpenNodes, parse
 from marginbn.solvers.result import Status, relative_gap
 from marginbn.solvers.run import Run, Solver, Stopped, running
 

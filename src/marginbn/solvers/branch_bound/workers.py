@@ -34,7 +34,7 @@ from marginbn.solvers.branch_bound.kernels.node_pool import Pool, grown
 from marginbn.solvers.branch_bound.kernels.pseudocosts import new_pseudocosts
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL
-from marginbn.solvers.open_nodes import OpenNodes, join
+from marginbn.solvers.checkpoint import OpenNodes, join
 from marginbn.solvers.run import is_interrupt
 from marginbn.solvers.sizes import ACTIVE_VERTICES, KEPT_VERTICES
 from marginbn.solvers.tree_search import REST

@@ -31,9 +31,8 @@ from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.node import Frontier, Node, Origin
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
-from marginbn.solvers.checkpoint import SearchState
+from marginbn.solvers.checkpoint import OpenNodes, SearchState
 from marginbn.solvers.memory import Division, Memory
-from marginbn.solvers.open_nodes import OpenNodes
 from marginbn.solvers.orders.ascent import dual_ascent
 from marginbn.solvers.orders.local_search import OrderSearch
 from marginbn.solvers.orders.parent_lists import ParentLists, to_members
