@@ -139,3 +139,34 @@ def test_a_wide_gap_tolerance_ends_as_gap_limit() -> None:
     run.improve_bound(run.objective * 0.9)  # objectives are negative here
     assert run.is_closed
     assert ended(run, Status.OPTIMAL).status is Status.GAP_LIMIT
+
+
+def test_the_forecast_follows_the_root_gap_law() -> None:
+    """With a root gap of 100 the proof is forecast from 30, 20 and 10 nats on, each time from the
+    moment when so much was left for the first time; never before the present.
+    """
+    run = new_run()
+    run.objective, run.bound = 0.0, 100.0
+    assert run._forecast(1.0) is None, "the root is not solved"
+    run.root_bound = 100.0
+    seen = []
+    for seconds, bound in (
+        (1.0, 31.0),
+        (2.0, 30.0),
+        (3.0, 25.0),
+        (4.0, 20.0),
+        (9.0, 11.0),
+        (10, 9),
+    ):
+        run.bound = bound
+        seen.append(run._forecast(float(seconds)))
+    assert seen == [None, (6.0, 70.0), (6.0, 70.0), (8.0, 72.0), (9.0, 72.0), (14.0, 57.0)]
+    run.bound = 0.0
+    assert run._forecast(20.0) is None, "nothing is left to prove"
+
+
+def test_points_of_margin_problems_have_the_gap_per_row() -> None:
+    """100 nats over 50 rows are 2 nats per row; scores of parent sets have no rows."""
+    assert TracePoint(1.0, 0.0, 100.0, rows=50.0).details == "2 nats per row"
+    assert TracePoint(1.0, 0.0, 100.0).details == ""
+    assert TracePoint(1.0, -math.inf, 100.0, rows=50.0).details == ""

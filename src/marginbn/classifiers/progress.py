@@ -67,7 +67,8 @@ class SearchProgress:
 
 def _describe(point: TracePoint) -> str:
     values = f"objective {number(point.objective)}, bound {number(point.bound)}"
-    return f"{values}, gap {percent(point.gap)}, {seconds(point.seconds)}"
+    more = [point.details] if point.details else []
+    return ", ".join([values, f"gap {percent(point.gap)}", *more, seconds(point.seconds)])
 
 
 class StepProgress:

@@ -190,7 +190,8 @@ class ProgressLine:
             return line
         numbers = f"objective {number(point.objective, 2)}  bound {number(point.bound, 2)}"
         line += f"  {numbers}  gap {percent(point.gap)}"
-        return f"{line}  Ctrl-C stops" if hint else line
+        more = point.forecast or ("Ctrl-C stops" if hint else "")
+        return f"{line}  {more}".rstrip()
 
     def ending(self) -> str:
         """The last line: the whole time, and how much of it went into compiling."""

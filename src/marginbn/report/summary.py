@@ -372,10 +372,11 @@ def _search_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     if result is None:
         return []
     took, nodes = seconds(result.seconds), f", {counted(result.nodes, 'node')}" * bool(result.nodes)
+    per_row = f", {(result.bound - result.objective) / classifier.n_samples_:.2g} nats per row"
     return [
         ("objective", wording.number(result.objective)),
         ("bound", wording.number(result.bound)),
-        ("gap", percent(result.gap)),
+        ("gap", percent(result.gap) + per_row * (not result.is_optimal)),
         ("search", f"{_ENDINGS[result.status]} after {took}, {result.solver}{nodes}"),
         ("certificate", _certificate_text(classifier)),
     ]

@@ -135,24 +135,43 @@ def allowance(value: float, rounding: float) -> float:
 class TracePoint:
     """Best objective and bound known ``seconds`` after the start; infinite while unknown.
 
-    ``scale`` is that of the problem, see :func:`relative_gap`.
+    ``scale`` is that of the problem, see :func:`relative_gap`; ``rows`` the weight of all rows, 0
+    where the objective is not a sum over rows. ``proof`` are the seconds after the start between
+    which the proof is likely (:data:`~marginbn.solvers.run.ROOT_GAP_LAW`).
 
     Examples
     --------
     >>> from marginbn.solvers import TracePoint
-    >>> TracePoint(seconds=1.5, objective=99.0, bound=100.0).gap
-    0.01
+    >>> point = TracePoint(seconds=1.5, objective=99.0, bound=100.0, rows=50.0, proof=(4.2, 17.1))
+    >>> point.gap, point.details
+    (0.01, '0.02 nats per row, proof after about 4 to 17 s')
     """
 
     seconds: float
     objective: float
     bound: float
     scale: float = 1.0
+    rows: float = 0.0
+    proof: tuple[float, float] | None = None
 
     @property
     def gap(self) -> float:
         """Relative gap at this moment."""
         return relative_gap(self.objective, self.bound, self.scale)
+
+    @property
+    def forecast(self) -> str:
+        """When the proof is likely, in words; empty where that is not known."""
+        if self.proof is None:
+            return ""
+        return f"proof after about {self.proof[0]:.0f} to {self.proof[1]:.0f} s"
+
+    @property
+    def details(self) -> str:
+        """The gap per row, which says something with objectives near zero too, and the forecast."""
+        gap = self.bound - self.objective
+        per_row = f"{gap / self.rows:.2g} nats per row" if self.rows and math.isfinite(gap) else ""
+        return ", ".join(filter(None, (per_row, self.forecast)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -309,6 +309,7 @@ class Search(SearchTree):
             own.code = tree.run_batch(*self._batch_of(own), node_limit, stop, own.reserve)
         if is_first:
             self._count(int(own.pool.state.iterations) - before)
+            self.run.root_bound = float(own.pool.state.root_bound) + self.encoding.constant
         return self._why_ended(own.code)
 
     def _batch_of(self, own: Worker) -> tuple[Instance, Context, Pool, Workspace]:
