@@ -10,8 +10,8 @@ callback or by Ctrl-C. What comes back is the best structure found *and* a bound
 # A hard problem
 # --------------
 # Thirty measurements of cell nuclei and two parents per variable: there are far too many
-# structures to try them all. :func:`marginbn.estimate_size` and ``marginbn problem size`` report
-# the size of a problem before anything is solved. We grant two seconds.
+# structures to try them all. :func:`marginbn.estimate_size` reports the size of a problem before
+# anything is solved. We grant two seconds.
 
 import textwrap
 import warnings
@@ -27,7 +27,7 @@ X, y = data.train.drop("class"), data.train.column("class").values.astype(str)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", OptimalityWarning)
     hard = MaxMarginBNClassifier(max_parents=2, time_limit=2).fit(X, y)
-print(textwrap.fill(str(caught[0].message) if caught else "optimal, proven", 84))
+print(textwrap.fill(str(caught[0].message) if caught else "optimal", 84))
 
 # %%
 # A limit is a normal ending, reported by an :class:`marginbn.OptimalityWarning`. The classifier

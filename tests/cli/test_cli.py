@@ -40,7 +40,7 @@ COMMANDS = [
     "inspect", "fit", "predict", "explain", "ask", "evaluate", "show", "report", "export", "learn",
     "verify", "problem",
 ]  # fmt: skip
-PROBLEMS = ["size", "score", "formulate", "solve"]
+PROBLEMS = ["score", "formulate", "solve"]
 EXACT = ["--method", "max-margin", "--max-parents", "1"]
 """Options with which a search ends at once."""
 
@@ -365,7 +365,7 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
     assert "JSON is malformed" in one_line_error(run("show", toy))
     (tmp_path / "bad.csv").write_text("a,b\n1\n")
     assert "line 2: expected 2 fields" in one_line_error(
-        run("problem", "size", tmp_path / "bad.csv", "-t", "a")
+        run("fit", tmp_path / "bad.csv", "-t", "a")
     )
     assert "missing values" in one_line_error(
         run("fit", toy, "-t", "y", "--missing", "error", "--holdout", 0, *EXACT)
@@ -394,7 +394,7 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
         (["fit", "iris", "--kind", "x=text"], "COL=numeric"),
         (["evaluate", "iris", "--folds", "1"], "folds"),
         (["export", "m.json"], "give json, bif, dot"),
-        (["problem", "formulate", "iris", "--method", "tan", "-o", "x.lp"], "max-margin or gen"),
+        (["problem", "formulate", "iris", "--p", "2", "-o", "x.lp"], "between 0.5 and 1"),
         (["nonsense"], "nonsense"),
     ],
 )
@@ -418,14 +418,14 @@ def test_interrupts_before_a_result_are_exit_code_130(monkeypatch: pytest.Monkey
     assert result.stderr == "marginbn: interrupted before there was a result\n"
 
 
-def test_memory_errors_point_to_the_size_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_errors_name_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Out of memory is told, not dumped."""
 
     def exhausted(*_: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr("marginbn.cli.data.load_dataset", exhausted)
-    assert "marginbn problem size" in one_line_error(run("fit", "iris"))
+    assert "out of memory; fewer columns" in one_line_error(run("fit", "iris"))
 
 
 def test_bugs_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -554,21 +554,6 @@ def test_show_repeats_the_summary(iris_model: Path) -> None:
     assert tables["format"] == "marginbn-network"
 
 
-def test_size_is_the_formula() -> None:
-    """Candidates, rows and bytes counted by hand, and the same in words."""
-    record = json.loads(run("problem", "size", "corral", "--max-parents", 2, "--json").stdout)
-    # 64 settings; features have {} or {class} or {class, one of 5 others}, the class 1 + 6 + 15.
-    assert record["n_candidates"] == 6 * (1 + 1 + 5) + 22
-    assert record["n_margin_rows"] == record["n_samples"]
-    assert record["dense_bytes"] == 8 * record["n_margin_rows"] * record["n_candidates"]
-    text = run("problem", "size", "corral").stdout
-    assert " 64\n" in text
-    assert "candidate parent sets" in text
-    unrestricted = json.loads(run("problem", "size", "corral", "--unrestricted", "--json").stdout)
-    assert unrestricted["n_margin_rows"] == 0
-    assert unrestricted["n_candidates"] == 7 * 22
-
-
 def test_predict_writes_parquet_where_the_name_says_so(iris_model: Path, tmp_path: Path) -> None:
     """A file called .parquet is one, with the columns that CSV would have."""
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -609,9 +594,9 @@ def test_export_writes_what_can_be_read_again(iris_model: Path, tmp_path: Path) 
     assert load_any(tmp_path / "n.json") == load_model(iris_model).network_
     run("export", iris_model, "-o", tmp_path / "n.gv")
     dot = (tmp_path / "n.gv").read_text()
-    assert run("export", iris_model, "--format", "dot").stdout == dot
+    assert run("export", iris_model, "--to", "dot").stdout == dot
     assert dot.startswith("digraph")
-    written = json.loads(run("export", iris_model, "--format", "json").stdout)
+    written = json.loads(run("export", iris_model, "--to", "json").stdout)
     assert written == json.loads((tmp_path / "n.json").read_text())
 
 
@@ -619,26 +604,24 @@ def test_export_writes_bif(iris_model: Path, tmp_path: Path) -> None:
     """File and standard output hold the same text, which can be read again."""
     path = tmp_path / "n.bif"
     run("export", iris_model, "-o", path)
-    assert run("export", iris_model, "--format", "bif").stdout == path.read_text(encoding="utf-8")
+    assert run("export", iris_model, "--to", "bif").stdout == path.read_text(encoding="utf-8")
     network = load_model(iris_model).network_
     found = load_any(path)
     assert (found.variables, found.structure) == (network.variables, network.structure)
 
 
-@pytest.mark.parametrize("method", ["max-margin", "generative"])
-def test_formulate_writes_the_problem(method: str, tmp_path: Path) -> None:
+def test_formulate_writes_the_problem(tmp_path: Path) -> None:
     """HiGHS solves the written file to the objective that fit proves."""
     import highspy
 
     path = tmp_path / "p.mps"
-    command = ["problem", "formulate", "corral", "--method", method]
-    result = run(*command, "--max-parents", 1, "-o", path)
+    result = run("problem", "formulate", "corral", "--max-parents", 1, "-o", path)
     assert result.exit_code == 0, result.output
     highs = highspy.Highs()
     highs.silent()
     highs.readModel(str(path))
     highs.run()
-    options = ["--max-parents", 1, "--method", method]
+    options = ["--max-parents", 1, "--method", "max-margin"]
     fit = json.loads(run("fit", "corral", "--holdout", 0, "--json", *options).stdout)
     assert highs.getInfo().objective_function_value == pytest.approx(fit["objective"], rel=1e-6)
 

@@ -1,4 +1,4 @@
-"""``marginbn fit --checkpoint``, as users type it, and the memory that a search needs."""
+"""``marginbn fit --checkpoint``, as users type it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 from test_cli import launch, one_line_error, run
 
-from marginbn import MaxMarginBNClassifier, Search
-from marginbn.datasets import load_dataset
-from marginbn.exceptions import ProblemTooLargeError
 from marginbn.solvers.checkpoint import read_arrays
 
 
@@ -77,15 +74,3 @@ def test_methods_without_a_search_have_no_checkpoint(tmp_path: Path, method: str
     result = run("fit", "iris", "--method", method, "--checkpoint", tmp_path / "c")
     assert result.exit_code == 2
     assert "has no meaning with --method" in " ".join(result.stderr.split())
-
-
-def test_size_tells_what_the_limit_must_be() -> None:
-    """What `size` calls the least is enough, and one byte less is not."""
-    least = json.loads(run("problem", "size", "corral", "--json").stdout)["least_bytes"]
-    rows = load_dataset("corral").train
-    X, y = rows.drop("class"), rows.column("class").values
-    MaxMarginBNClassifier(search=Search(memory_limit=least)).fit(X, y)
-    with pytest.raises(ProblemTooLargeError, match="needs at least"):
-        MaxMarginBNClassifier(search=Search(memory_limit=least - 1)).fit(X, y)
-    text = " ".join(run("problem", "size", "corral").stdout.split())
-    assert "memory for a search at the least" in text

@@ -73,9 +73,8 @@ def check_clean(text: str) -> None:
         "show {m} --tables",
         "show {m} --tables --json",
         "evaluate {t} -t {y} --folds 2",
-        "problem size {t} -t {y}",
         "report {m} -o {d}/{esc}.html",
-        "problem formulate {t} -t {y} --method generative -o {d}/s{esc}.jkl",
+        "problem formulate {t} -t {y} -o {d}/s{esc}.mps",
         "fit {t} -t {esc}",
         "fit {t} -t {y} --drop {esc}",
         "fit {esc}.csv -t y",
@@ -125,8 +124,7 @@ def test_a_proof_and_scores_are_shown_clean(table: Path, tmp_path: Path) -> None
         "--max-parents",
         1,
     )
-    generative = ["--method", "generative", "--max-parents", 1]
-    run("problem", "formulate", table, "-t", CLASS, "-o", scores, *generative)
+    run("problem", "score", table, "-t", CLASS, "-o", scores, "--max-parents", 1)
     for args in (
         ["verify", proof],
         ["verify", proof, "--data", table],
@@ -163,7 +161,7 @@ def test_other_scripts_stay_as_they_are() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal of one's own")
-@pytest.mark.parametrize("command", ["predict {m} {t} --proba", slow("export {m} --format dot")])
+@pytest.mark.parametrize("command", ["predict {m} {t} --proba", slow("export {m} --to dot")])
 def test_data_are_clean_on_a_terminal_and_as_they_are_in_a_pipe(
     table: Path, model: Path, command: str
 ) -> None:

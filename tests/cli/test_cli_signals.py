@@ -241,26 +241,6 @@ def test_trials_go_on_where_they_ended() -> None:
     assert list(missing([done], 1.0)) == every[1:]
 
 
-# --- small memory ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("megabytes", [200, 400, 800])
-def test_small_limits_of_memory_are_told_in_one_line(megabytes: int) -> None:
-    """Neither a traceback of a library nor the abort of a compiler."""
-    resource = pytest.importorskip("resource")
-    size = megabytes * 2**20
-
-    def confine() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (size, size))
-
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
-    done = run_script("", "fit", "iris", "-q", preexec_fn=confine, env=environment)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("marginbn: error: ")
-    assert "ulimit -v" in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
 # --- files that cannot be written -----------------------------------------------------------------
 
 
@@ -282,7 +262,7 @@ def test_other_outputs_are_tried_first_too(tmp_path: Path) -> None:
         ["predict", "no-model", "iris", "-o", absent],
         ["report", "no-model", "-o", absent],
         ["problem", "formulate", "no-such-table", "-o", absent],
-        ["export", "no-model", "-o", absent, "--format", "bif"],
+        ["export", "no-model", "-o", absent, "--to", "bif"],
     ):
         assert "cannot write" in one_line_error(run(*args))
 

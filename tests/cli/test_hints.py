@@ -15,7 +15,7 @@ from marginbn.cli.hints import OPTION_NAMES, SAME_NAMES, in_options, option_name
 from marginbn.data.guardrails import drop_of
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
-OPTIONS = {name for c in ("fit", "learn") for p in COMMANDS[c].params for name in p.opts}
+OPTIONS = {name for c in ("fit", "learn", "report") for p in COMMANDS[c].params for name in p.opts}
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_every_command_reads_what_learn_saves(tmp_path: Path) -> None:
     assert run("verify", proof, "--model", model).exit_code == DONE
     assert run("report", model, "-o", page, "--title", "corral & co").exit_code == DONE
     assert "corral &amp; co" in page.read_text()
-    assert "digraph" in run("export", model, "--format", "dot").output
+    assert "digraph" in run("export", model, "--to", "dot").output
     for command in (("predict", model, "corral"), ("explain", model, "corral")):
         result = run(*command)
         assert result.exit_code == 1

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from marginbn import BayesianNetworkLearner, load_scores, local_scores, solve_structure
+from marginbn import BayesianNetworkLearner, load_scores, local_scores
 from marginbn.cli import app
 from marginbn.datasets import load_dataset
 
@@ -35,12 +36,13 @@ def test_all_columns_alike(tmp_path: Path) -> None:
 
 
 def test_with_a_class_it_is_what_fit_maximises(tmp_path: Path) -> None:
-    path, formulated = tmp_path / "x.jkl", tmp_path / "y.jkl"
+    path = tmp_path / "x.jkl"
     run("problem", "score", "iris", "-t", "class", "--score", "mdl", "--max-parents", 2, "-o", path)
-    options = ("--method", "generative", "--score", "mdl", "--max-parents", 2)
-    run("problem", "formulate", "iris", *options, "-o", formulated)
-    objectives = [solve_structure(load_scores(p)).objective for p in (path, formulated)]
-    assert objectives[0] == pytest.approx(objectives[1], abs=1e-9)
+    fitted = run("fit", "iris", "--method", "generative", "--max-parents", 2, "--json", "-q")
+    expected = json.loads(fitted.stdout)
+    solved = json.loads(run("problem", "solve", path, "--json", "-q", "--solver", "dp").stdout)
+    assert solved["objective"] == pytest.approx(expected["objective"], abs=1e-9)
+    assert solved["structure"] == expected["structure"]
 
 
 def test_missing_values_and_impossible_scores_are_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from marginbn.classifiers import validation
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import read_training_rows
 from marginbn.cli import data
-from marginbn.cli.options import Method, ModelOptions, TableOptions, build_classifier
+from marginbn.cli.options import ModelOptions, TableOptions, build_classifier
 from marginbn.data.labelled import LabelledTable, MissingPolicy, validation_splits
 from marginbn.data.preparation import TableSettings
 from marginbn.data.table import Table, as_table
@@ -109,7 +109,7 @@ def test_fit_reads_labels_and_checks_parameters_once(counted: dict[str, int]) ->
 
 def test_the_command_line_hands_its_rows_on(counted: dict[str, int]) -> None:
     """What ``marginbn fit`` has read and checked is not read and checked again."""
-    classifier = build_classifier(ModelOptions(method=Method.TAN))
+    classifier = build_classifier(ModelOptions(method="tan"))
     rows = data.load_rows(TableOptions("iris"))
     classifier.fit_rows(rows)
     assert counted == {"labels": 0, "parameters": 2}  # by the command line and by the fit

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exchange import NASTY, assert_same_posteriors, garden, nasty_network
-from marginbn.cli.model import FormatName
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.assembly import put_first, to_logs, to_probabilities
 from marginbn.export.formats import NETWORK_FORMATS, find_format, load_network, save_network
@@ -45,11 +44,6 @@ def test_the_list_costs_nothing_to_read() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_the_command_line_offers_every_format() -> None:
-    """No format is forgotten, and they stand in the same order."""
-    assert [str(name) for name in FormatName] == list(NETWORK_FORMATS)
 
 
 def test_the_guide_lists_every_format() -> None:

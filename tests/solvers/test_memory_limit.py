@@ -14,8 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from marginbn import GenerativeBNClassifier, MaxMarginBNClassifier, Search, estimate_size
-from marginbn.cli.problems import estimate_needs
+from marginbn import GenerativeBNClassifier, MaxMarginBNClassifier, Search
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
@@ -213,23 +212,6 @@ def test_the_machine_is_asked_once_per_solve(monkeypatch: pytest.MonkeyPatch) ->
         solve_structure(small_margin_problem(0), name)
         assert asked.pop() == 1
         assert asked == []
-
-
-@pytest.mark.parametrize("max_parents", [1, 2, 3])
-@pytest.mark.parametrize("margin", ["multiclass", "binary", None])
-def test_the_estimate_is_what_the_solver_counts(max_parents: int, margin: Any) -> None:
-    """By formula before the problem exists, and from the problem: the same numbers."""
-    data = random_table(np.random.default_rng(1), 60, 6, 3).encoded()
-    for restricted in (True, False) if margin is None else (True,):
-        candidates = enumerate_candidates(7, max_parents, class_restricted=restricted)
-        problem = (
-            linear_problem(data, candidates, get_local_score("bic"))
-            if margin is None
-            else margin_problem(data, candidates, margin=margin)
-        )
-        size = estimate_size(data, max_parents, margin=margin, class_restricted=restricted)
-        estimated = estimate_needs(size, max_parents, class_restricted=restricted)
-        assert estimated == choose_solver(problem).needs(problem)
 
 
 # ---------------------------------------------------------------------- told before

@@ -111,7 +111,7 @@ def _options(
 
 problem_app = typer.Typer(
     cls=Commands,
-    help="Size, score, write and solve optimisation problems.",
+    help="Score, write and solve optimisation problems.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -129,7 +129,6 @@ for _app, _function, _epilog in (
     (app, model.export, None),
     (app, learn.learn, EXIT_CODES_HELP),
     (app, verify.verify, None),
-    (problem_app, problems.size, None),
     (problem_app, problems.score, None),
     (problem_app, problems.formulate, None),
     (problem_app, problems.solve, EXIT_CODES_HELP),

@@ -49,9 +49,8 @@ def evaluate(
     from marginbn.cli.data import feature_kinds, load_rows
 
     chosen, (workers, _) = model.method, options.parse_jobs(search.jobs)
-    paper = [options.Method.MAX_MARGIN] if chosen is options.Method.BN else []
-    simpler = [options.Method.NAIVE_BAYES, options.Method.TAN]
-    entrants = list(dict.fromkeys([chosen, *paper, *simpler]))
+    paper: list[options.Method] = ["max-margin"] if chosen == "bn" else []
+    entrants = list(dict.fromkeys([chosen, *paper, "naive-bayes", "tan"]))
     kinds = feature_kinds(table)
     makers: dict[str, Any] = {m: _maker(m, model, search, kinds) for m in entrants}
     rows = load_rows(table)
@@ -89,7 +88,7 @@ def _maker(
     workers, _ = options.parse_jobs(search.jobs)  # of the folds; a cluster works on each search
     alone = search if workers is None else replace(search, jobs=None)
     classifier = asked = options.build_classifier(model, alone)
-    if method is not model.method:
+    if method != model.method:
         classifier = options.build_classifier(
             options.ModelOptions(model.missing, method, class_weight=model.class_weight)
         )
@@ -134,9 +133,7 @@ def _records(scores: dict[str, FoldScores]) -> dict[str, Any]:
     }
 
 
-def _describe(
-    scores: dict[str, FoldScores], rows: LabelledTable, folds: int, method: options.Method
-) -> str:
+def _describe(scores: dict[str, FoldScores], rows: LabelledTable, folds: int, method: str) -> str:
     own = scores[method].quality
     head = ["method", "accuracy", "+-", "balanced", "AUC", "log loss", "Brier", "gap", "search"]
     table = [head]
@@ -144,7 +141,7 @@ def _describe(
         time = sum(fold.seconds for fold in result.folds)
         interval = f"{100 * result.half_width:.2f}"
         measures = _measures(result.quality)
-        is_network = name in set(options.Method)  # others claim nothing
+        is_network = name in options.CLASSES  # others claim nothing
         ending = [percent(result.max_gap), seconds(time)] if is_network else ["", ""]
         table.append([str(name), percent(result.mean), interval, *measures, *ending])
     title = f"{folds} folds of {rows.n_rows} rows, {rows.features.n_columns} features"
@@ -155,7 +152,7 @@ def _describe(
     return "\n".join(lines)
 
 
-def _verdict(scores: dict[str, FoldScores], method: options.Method) -> list[str]:
+def _verdict(scores: dict[str, FoldScores], method: str) -> list[str]:
     """How good the searches were, where there were any, and how good the classifiers are."""
     own, guess = scores[method], scores["majority"]
     others = {name: s for name, s in scores.items() if name not in (method, "majority")}
@@ -164,7 +161,7 @@ def _verdict(scores: dict[str, FoldScores], method: options.Method) -> list[str]
         f"Accuracy of {method} on held-out rows: {share(own.mean, own.half_width)} "
         f"({best}: {share(others[best].mean)}, majority class: {share(guess.mean)})."
     )
-    if method is options.Method.NAIVE_BAYES:
+    if method == "naive-bayes":
         return _wrapped(quality)
     search = f"The searches of {method} left gaps of up to {percent(own.max_gap)}."
     if own.all_proved:

@@ -52,10 +52,7 @@ def fit(
         ),
     ] = None,
     checkpoint: options.CheckpointOption = None,
-    output: Annotated[
-        Path | None,
-        options.output_option("--output", "-o", metavar="FILE", help="Save the model as JSON."),
-    ] = None,
+    output: options.ModelOutputOption = None,
     certificate: options.CertificateOption = None,
     statement: Annotated[
         Path | None,

@@ -19,6 +19,8 @@ OPTION_NAMES = {
     "gammas": "--p",
     "n_jobs": "--jobs",
     "dask": "--jobs",
+    "n_folds": "--folds",
+    "fold_time_limit": "--fold-time",
 }
 """Options whose name is not that of the parameter."""
 

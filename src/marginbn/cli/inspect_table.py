@@ -31,7 +31,7 @@ def inspect(
 
     kinds = feature_kinds(table)
     if table.target is None and is_file_name(table.table):
-        given: Any = {} if missing is None else {"missing": str(missing)}
+        given: Any = {} if missing is None else {"missing": missing}
         report = inspect_data(load_features(table), column_kinds=kinds, **given)
     else:
         model = options.ModelOptions(missing=missing)

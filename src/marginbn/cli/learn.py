@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from marginbn.cli import options
 from marginbn.cli.running import (
@@ -20,6 +20,9 @@ from marginbn.cli.running import (
     write_output,
 )
 
+if TYPE_CHECKING:
+    from marginbn.classifiers.learner import BayesianNetworkLearner
+
 
 @dataclass(frozen=True)
 class PlainTableOptions:
@@ -29,11 +32,8 @@ class PlainTableOptions:
     kind: options.KindOption = None
     drop: options.DropOption = None
     encoding: options.EncodingOption = "utf-8"
-    missing: options.DropMissingOption = options.Missing.DROP
-    bins: Annotated[
-        int,
-        options.data_option(metavar="N", min=2, help="Bins of numeric columns, cut at quantiles."),
-    ] = 4
+    missing: options.DropMissingOption = "drop"
+    bins: options.BinsOption = 4
 
     @property
     def table_options(self) -> options.TableOptions:
@@ -62,12 +62,7 @@ def learn(
     network: NetworkOptions,
     search: options.SolverOptions,
     checkpoint: options.CheckpointOption = None,
-    output: Annotated[
-        Path | None,
-        options.output_option(
-            "--output", "-o", metavar="FILE", help="Save what was learned as JSON."
-        ),
-    ] = None,
+    output: options.ModelOutputOption = None,
     export: Annotated[
         list[Path] | None,
         options.output_option(
@@ -106,13 +101,12 @@ def learn(
     else:
         note(f"Learning from {rows.n_rows} rows and {rows.n_columns} columns.", quiet)
     with ProgressLine(enabled=not quiet) as progress:
-        asked = learner.search
-        learner.set_params(search=replace(asked, callback=progress))
+        learner.set_params(search=search.search(checkpoint=checkpoint, callback=progress))
         if rows is None:
             learner.fit(stream)
         else:
             learner.fit_table(rows)
-    learner.set_params(search=asked)
+    learner.set_params(search=search.search(checkpoint=checkpoint))
     saved = write_output(output, lambda path: save_model(learner, path))
     for path in exports:
         saved &= write_output(path, lambda name: save_network(learner.network_, name))
@@ -136,32 +130,26 @@ def build_learner(
     search: options.SolverOptions,
     checkpoint: Path | None,
     certificate: Path | None,
-) -> Any:
+) -> BayesianNetworkLearner:
     """The unfitted learner that the options describe."""
     from marginbn.classifiers.learner import BayesianNetworkLearner
     from marginbn.cli.data import feature_kinds
-    from marginbn.solvers.solve import Search
 
-    given = {"solver": search.solver, "gap_tolerance": search.gap, "checkpoint": checkpoint}
-    missing: Any = table.missing.value
-    score: Any = network.score.value
-    fields: Any = {name: value for name, value in given.items() if value is not None}
     learner = BayesianNetworkLearner(
-        score=score,
+        score=network.score,
         max_parents=network.max_parents,
         equivalent_sample_size=network.equivalent_sample_size,
         required_arcs=options.parse_arcs(network.require, "--require"),
         forbidden_arcs=options.parse_arcs(network.forbid, "--forbid"),
         tiers=[[v.strip() for v in tier.split(",")] for tier in network.tier or ()] or None,
         n_bins=table.bins,
-        missing=missing,
+        missing=table.missing,
         random_state=search.seed,
         column_kinds=feature_kinds(table.table_options),
+        time_limit=search.time_limit or None,
         certificate=certificate,
         n_jobs=search.jobs,
-        search=Search(**fields),
+        search=search.search(checkpoint=checkpoint),
     )
-    if search.time_limit is not None:
-        learner.set_params(time_limit=search.time_limit or None)
     learner.check_parameters()
     return learner

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -91,9 +90,7 @@ def show(
 
 def report(
     model: options.ModelArgument,
-    output: Annotated[
-        Path, options.output_option("--output", "-o", metavar="FILE", help="Page to write.")
-    ],
+    output: Annotated[Path, options.file_option(help="Page to write.")],
     data: Annotated[
         str | None,
         options.data_option(
@@ -124,10 +121,7 @@ def report(
     folds: Annotated[
         int,
         options.search_option(
-            metavar="N",
-            help="Folds of a cross-validation next to simpler methods; 0 for none. [default: 0]",
-            min=0,
-            show_default=False,
+            metavar="N", help="Folds of a cross-validation next to simpler methods; 0 for none."
         ),
     ] = 0,
     fold_time: Annotated[
@@ -148,14 +142,17 @@ def report(
     from marginbn.classifiers.learner import BayesianNetworkLearner
     from marginbn.report.page import make_report
 
-    check_options(data, test, folds, fold_time)
+    if test is not None and data is None:
+        raise typer.BadParameter(
+            "needs --data as well: naive Bayes and TAN learn from it", param_hint="--test"
+        )
     try_outputs(output=output)
     classifier = load_any(model, certificate)
     if isinstance(classifier, BayesianNetworkLearner) and data is not None:
         raise typer.BadParameter("is for classifiers only", param_hint="--data")
     rows, test_rows = load_rows(classifier, data, test, target, encoding)
     has_folds = rows is not None and test_rows is None and folds > 0
-    with show_folds(enabled=has_folds and not quiet) as on_fold:
+    with options.usage_errors(), show_folds(enabled=has_folds and not quiet) as on_fold:
         page = make_report(
             classifier,
             **_arguments(rows, "X", "y"),
@@ -169,18 +166,6 @@ def report(
     page.save(output)
     size = output.stat().st_size
     note(f"Wrote {output} ({size / 1000:.0f} kB); open it in a browser.", quiet)
-
-
-def check_options(data: str | None, test: str | None, folds: int, fold_time: float) -> None:
-    """Refuse what makes no sense before anything is read."""
-    if test is not None and data is None:
-        raise typer.BadParameter(
-            "needs --data as well: naive Bayes and TAN learn from it", param_hint="--test"
-        )
-    if folds == 1:
-        raise typer.BadParameter("must be 0 or at least 2", param_hint="--folds")
-    if not 0 < fold_time < float("inf"):
-        raise typer.BadParameter("must be positive seconds", param_hint="--fold-time")
 
 
 def load_rows(
@@ -220,21 +205,8 @@ def _arguments(rows: LabelledTable | None, features: str, labels: str) -> dict[s
     return {} if rows is None else {features: rows.features, labels: rows.labels}
 
 
-class FormatName(StrEnum):
-    """Formats that networks are written in: the registry's, but known without importing it."""
-
-    JSON = "json"
-    BIF = "bif"
-    DOT = "dot"
-    SVG = "svg"
-
-
-class DeploymentName(StrEnum):
-    """What a classifier is written as to predict without this library."""
-
-    SQL = "sql"
-    ONNX = "onnx"
-
+Format = Literal["json", "bif", "dot", "svg", "sql", "onnx"]
+"""Those of networks and of deployed classifiers; a test compares them with the registries."""
 
 COUNTED = "Counted tables; the classifier predicts with trained ones (marginbn predict, --to sql)"
 """Of an exported network whose classifier has trained tables."""
@@ -242,26 +214,20 @@ COUNTED = "Counted tables; the classifier predicts with trained ones (marginbn p
 
 def export(
     model: options.ModelArgument,
-    output: options.OutputOption = None,
-    format: Annotated[
-        FormatName | None,
-        typer.Option(
-            help="Write the network: json or bif (with tables), dot (the graph), svg (a picture). "
-            "[default: by the suffix of --output]"
-        ),
-    ] = None,
+    output: Annotated[Path | None, options.file_option(help="Write to this file.")] = None,
     to: Annotated[
-        DeploymentName | None,
-        typer.Option(
-            help="Write the classifier instead, to predict elsewhere: sql (a query) or onnx."
+        Format | None,
+        options.output_option(
+            help="The network: json or bif (with tables), dot or svg (the graph). The classifier: "
+            "sql or onnx. [default: by the suffix of --output]",
         ),
     ] = None,
     table: Annotated[
-        str, typer.Option(metavar="NAME", help="Table that the SQL query reads.")
+        str, options.output_option(metavar="NAME", help="Table that the SQL query reads.")
     ] = "data",
     keep: Annotated[
         list[str] | None,
-        typer.Option(
+        options.output_option(
             metavar="NAME",
             help="Column that the SQL query returns as well (repeatable). "
             "[default: the features in use]",
@@ -269,36 +235,38 @@ def export(
     ] = None,
 ) -> None:
     """Write a saved network, or its classifier as SQL or ONNX."""
-    from marginbn.export.formats import find_format
+    from marginbn.classifiers.deployment import DEPLOYMENTS
+    from marginbn.export.formats import NETWORK_FORMATS
     from marginbn.files import write_text
 
-    if to is not None:
-        _deploy(load_checked(model, None), to, output, table, keep or None)
-        return
-    try:
-        chosen = find_format(output or "", format)
-    except InputError:
+    endings = {end: name for name, ends in DEPLOYMENTS.items() for end in ends}
+    endings |= {end: name for name, form in NETWORK_FORMATS.items() for end in form.suffixes}
+    chosen = to or endings.get("" if output is None else output.suffix.lower())
+    if chosen is None:
         raise typer.BadParameter(
-            f"give {', '.join(FormatName)}, or an --output with a known ending, like tree.bif",
-            param_hint="--format",
-        ) from None
+            f"give {', '.join(get_args(Format))}, or an --output with a known ending, like "
+            "tree.bif",
+            param_hint="--to",
+        )
     try_outputs(output=output)
+    if chosen in DEPLOYMENTS:
+        _deploy(load_checked(model, None), chosen, output, table, keep or None)
+        return
     found = load_any(model)
-    network = getattr(found, "network_", found)
     is_trained = getattr(found, "class_model_", None) is not None
-    text = f"// {COUNTED}\n" if is_trained and chosen.name == "bif" else ""
-    text += chosen.to_text(network)
+    text = f"// {COUNTED}\n" if is_trained and chosen == "bif" else ""
+    text += NETWORK_FORMATS[chosen].to_text(getattr(found, "network_", found))
     if output is None:
         data_stream().write(text)
     else:
         write_text(output, text)
     if is_trained:
-        note(f"{COUNTED}.", quiet=False)
+        note(f"{COUNTED}.")
 
 
 def _deploy(
     classifier: BaseBNClassifier,
-    to: DeploymentName,
+    to: str,
     output: Path | None,
     table: str,
     keep: list[str] | None,
@@ -306,7 +274,7 @@ def _deploy(
     from marginbn.classifiers.deployment import UNANSWERED, deployable, write_deployed
     from marginbn.export.sql import to_sql
 
-    if output is None and to is DeploymentName.ONNX:
+    if output is None and to == "onnx":
         raise typer.BadParameter("needs a file, as ONNX is no text", param_hint="--output")
     model = deployable(classifier)
     if output is None:
@@ -314,4 +282,4 @@ def _deploy(
     else:
         write_deployed(model, output, to, table=table, keep=keep)
     if model.refuses_rows:
-        note(UNANSWERED, quiet=False)
+        note(UNANSWERED)

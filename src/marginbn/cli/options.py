@@ -5,11 +5,12 @@ None means "not given": the classifier's own default applies. A panel is a headi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +19,7 @@ from marginbn.exceptions import InputError
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
+    from marginbn.solvers import Search
 
 DATA, MODEL, SEARCH, OUTPUT = "Data", "Model", "Search", "Output"
 """Panels."""
@@ -26,28 +28,29 @@ data_option = partial(typer.Option, rich_help_panel=DATA)
 model_option = partial(typer.Option, rich_help_panel=MODEL)
 search_option = partial(typer.Option, rich_help_panel=SEARCH)
 output_option = partial(typer.Option, rich_help_panel=OUTPUT)
-
-
-class Method(StrEnum):
-    """Ways to find the structure."""
-
-    BN = "bn"
-    MAX_MARGIN = "max-margin"
-    MAX_MARGIN_CV = "max-margin-cv"
-    GENERATIVE = "generative"
-    TAN = "tan"
-    NAIVE_BAYES = "naive-bayes"
-
+file_option = partial(output_option, "--output", "-o", metavar="FILE")
 
 # The names of registries, written down so that --help need not import the registries; a test
 # compares them with the registries, and the defaults in help texts with the classifiers' own.
-Margin = StrEnum("Margin", "MULTICLASS BINARY")
-ClassArcs = StrEnum("ClassArcs", "FREE ALL")
-Score = StrEnum("Score", "MDL BIC AIC LOGLIK BDEU K2")
-Missing = StrEnum("Missing", "AUTO DROP STATE ERROR")
+Method = Literal["bn", "max-margin", "max-margin-cv", "generative", "tan", "naive-bayes"]
+Score = Literal["mdl", "bic", "aic", "loglik", "bdeu", "k2"]
+Missing = Literal["auto", "drop", "state", "error"]
+Solver = Literal["auto", "branch_bound", "branch_cut", "dp", "highs"]
+
+CLASSES: dict[Method, str] = {
+    "bn": "BNClassifier",
+    "max-margin": "MaxMarginBNClassifier",
+    "max-margin-cv": "MaxMarginBNClassifierCV",
+    "generative": "GenerativeBNClassifier",
+    "tan": "TANClassifier",
+    "naive-bayes": "NaiveBayesClassifier",
+}
+"""The estimator of each method."""
 
 DEFAULT_HOLDOUT = 0.2
 """Share of the rows that ``marginbn fit`` holds out to measure quality."""
+
+STDIN = "-"
 
 TableArgument = Annotated[
     str,
@@ -69,16 +72,10 @@ KindOption = Annotated[
     ),
 ]
 DropOption = Annotated[
-    list[str] | None,
-    data_option(metavar="COL", help="Leave a column out (repeatable)."),
+    list[str] | None, data_option(metavar="COL", help="Leave a column out (repeatable).")
 ]
 EncodingOption = Annotated[
-    str,
-    data_option(
-        metavar="NAME",
-        help="Encoding of text files, e.g. latin-1. [default: utf-8]",
-        show_default=False,
-    ),
+    str, data_option(metavar="NAME", help="Encoding of text files, e.g. latin-1.")
 ]
 MissingOption = Annotated[
     Missing | None,
@@ -94,9 +91,21 @@ DropMissingOption = Annotated[
         "or refuse."
     ),
 ]
+BinsOption = Annotated[
+    int, data_option(metavar="N", min=2, help="Bins of numeric columns, cut at quantiles.")
+]
 MaxParentsOption = Annotated[
     int | None,
     model_option(metavar="K", help="Most parents of a variable, the class included. [default: 2]"),
+]
+POption = Annotated[
+    float | None,
+    model_option(
+        "--p",
+        metavar="P",
+        help="Margin to aim for as a probability: gamma = log(p / (1 - p)). "
+        "Not with --method bn. [default: 0.9, or validated]",
+    ),
 ]
 RequireOption = Annotated[
     list[str] | None,
@@ -106,19 +115,8 @@ ForbidOption = Annotated[
     list[str] | None,
     model_option(metavar='"A->B"', help="Arc that must be absent (repeatable)."),
 ]
-TimeLimitOption = Annotated[
-    float | None,
-    search_option(
-        metavar="S",
-        help="Seconds for learning; 0 for no limit. [default: none, of max-margin 10, of "
-        "max-margin-cv 60]",
-    ),
-]
-GapOption = Annotated[
-    float | None,
-    search_option(
-        metavar="G", help="Stop at this relative gap between objective and bound. [default: 1e-6]"
-    ),
+JobsOption = Annotated[
+    int | None, search_option(metavar="N", help="Workers; -1 for all cores. [default: 1]")
 ]
 CheckpointOption = Annotated[
     Path | None,
@@ -131,17 +129,12 @@ CertificateOption = Annotated[
     Path | None,
     output_option(metavar="FILE", help="Write a proof that `marginbn verify` can check."),
 ]
-OutputOption = Annotated[
-    Path | None,
-    output_option("--output", "-o", metavar="FILE", help="Write to this file."),
-]
+ModelOutputOption = Annotated[Path | None, file_option(help="Save the model as JSON.")]
 JsonOption = Annotated[
-    bool,
-    output_option("--json", help="Print one JSON object with all digits on stdout."),
+    bool, output_option("--json", help="Print one JSON object with all digits on stdout.")
 ]
 QuietOption = Annotated[
-    bool,
-    output_option("--quiet", "-q", help="Print no progress and no notes on stderr."),
+    bool, output_option("--quiet", "-q", help="Print no progress and no notes on stderr.")
 ]
 
 
@@ -162,9 +155,6 @@ class TableOptions:
     kind: KindOption = None
     drop: DropOption = None
     encoding: EncodingOption = "utf-8"
-
-
-STDIN = "-"
 
 
 @dataclass(frozen=True)
@@ -217,17 +207,9 @@ class ModelOptions:
             help="bn: largest margin with trained probabilities; max-margin: the paper's; "
             "max-margin-cv: the same, validated; generative: best MDL score."
         ),
-    ] = Method.BN
+    ] = "bn"
     max_parents: MaxParentsOption = None
-    p: Annotated[
-        float | None,
-        model_option(
-            "--p",
-            metavar="P",
-            help="Margin to aim for as a probability: gamma = log(p / (1 - p)). "
-            "Not with --method bn. [default: 0.9, or validated]",
-        ),
-    ] = None
+    p: POption = None
     require: RequireOption = None
     forbid: ForbidOption = None
     class_weight: Annotated[
@@ -243,7 +225,14 @@ class ModelOptions:
 class SearchOptions:
     """When a search ends, and who works on it."""
 
-    time_limit: TimeLimitOption = None
+    time_limit: Annotated[
+        float | None,
+        search_option(
+            metavar="S",
+            help="Seconds for learning; 0 for no limit. [default: none, of max-margin 10, of "
+            "max-margin-cv 60]",
+        ),
+    ] = None
     jobs: Annotated[
         str | None,
         search_option(
@@ -258,7 +247,7 @@ class SearchOptions:
 class ScoreOptions:
     """What makes a network without a class good."""
 
-    score: Annotated[Score, model_option(help="Score of a network.")] = Score.BIC
+    score: Annotated[Score, model_option(help="Score of a network.")] = "bic"
     max_parents: Annotated[
         int | None,
         model_option(
@@ -276,35 +265,35 @@ class ScoreOptions:
 class SolverOptions:
     """A search in the hands of an expert."""
 
-    solver: Annotated[
-        str | None,
-        search_option(
-            metavar="NAME", help="auto, branch_bound, branch_cut, dp or highs. [default: auto]"
-        ),
-    ] = None
+    solver: Annotated[Solver, search_option(help="Algorithm of the search.")] = "auto"
     time_limit: Annotated[
-        float | None,
-        search_option(metavar="S", help="Seconds at most; 0 for no limit. [default: 50]"),
-    ] = None
-    gap: GapOption = None
-    jobs: Annotated[
-        int | None,
-        search_option(metavar="N", help="Workers; -1 for all cores. [default: 1]"),
-    ] = None
+        float, search_option(metavar="S", min=0, help="Seconds at most; 0 for no limit.")
+    ] = 50.0
+    gap: Annotated[
+        float,
+        search_option(
+            metavar="G", min=0, help="Stop at this relative gap between objective and bound."
+        ),
+    ] = 1e-6
+    jobs: JobsOption = None
     seed: Annotated[
-        int,
-        search_option(metavar="N", help="Seed of the search heuristics.", min=0),
+        int, search_option(metavar="N", min=0, help="Seed of the search heuristics.")
     ] = 0
 
+    def search(self, **more: Any) -> Search:
+        """Settings for the library, whose time limit may be for more than the search."""
+        from marginbn.solvers import Search
 
-_CLASSES = {
-    Method.BN: "BNClassifier",
-    Method.MAX_MARGIN: "MaxMarginBNClassifier",
-    Method.MAX_MARGIN_CV: "MaxMarginBNClassifierCV",
-    Method.GENERATIVE: "GenerativeBNClassifier",
-    Method.TAN: "TANClassifier",
-    Method.NAIVE_BAYES: "NaiveBayesClassifier",
-}
+        return Search(solver=self.solver, gap_tolerance=self.gap, **more)
+
+
+@contextmanager
+def usage_errors(option: str | None = None) -> Iterator[None]:
+    """Wrong values of parameters are wrong options."""
+    try:
+        yield
+    except InputError as error:
+        raise typer.BadParameter(in_options(str(error)), param_hint=option) from None
 
 
 def build_classifier(
@@ -312,22 +301,35 @@ def build_classifier(
     search: SearchOptions | None = None,
     checkpoint: Path | None = None,
     certificate: Path | None = None,
-    **more: Any,
 ) -> BaseBNClassifier:
-    """The classifier that the options ask for; wrong values are usage errors.
-
-    ``more`` are parameters that have no option here.
-    """
+    """The classifier that the options ask for; wrong values are usage errors."""
     import marginbn
+    from marginbn.classifiers.search import gamma_from_probability
 
-    cls: type[BaseBNClassifier] = getattr(marginbn, _CLASSES[model.method])
+    cls: type[BaseBNClassifier] = getattr(marginbn, CLASSES[model.method])
     known = cls().get_params(deep=False).keys()
-    given = _given_parameters(model, search) | more
-    if certificate is not None:
-        given["certificate"] = str(certificate)
-    fields: dict[str, Any] = {} if checkpoint is None else {"checkpoint": str(checkpoint)}
-    if search is not None and (address := parse_jobs(search.jobs)[1]) is not None:
-        fields["dask"] = address
+    n_jobs, address = parse_jobs(None if search is None else search.jobs)
+    fields: dict[str, Any] = {
+        "checkpoint": None if checkpoint is None else str(checkpoint),
+        "dask": address,
+    }
+    with usage_errors("--p"):
+        gamma = None if model.p is None else gamma_from_probability(model.p)
+    asked = {
+        "gamma": gamma,
+        "max_parents": model.max_parents,
+        "missing": model.missing,
+        "required_arcs": parse_arcs(model.require, "--require"),
+        "forbidden_arcs": parse_arcs(model.forbid, "--forbid"),
+        "class_weight": parse_class_weight(model.class_weight),
+        "n_jobs": n_jobs,
+        "certificate": None if certificate is None else str(certificate),
+    }
+    given, fields = _not_none(asked), _not_none(fields)
+    if search is not None and search.time_limit is not None:
+        given["time_limit"] = search.time_limit or None  # 0 stands for no limit
+    if model.method == "max-margin-cv":
+        given = _as_grids(given)
     unknown = [name for name in given if name not in known]
     for name in [*unknown, *([] if "search" in known else fields)]:
         raise typer.BadParameter(
@@ -336,29 +338,13 @@ def build_classifier(
     if fields:
         given["search"] = marginbn.Search(**fields)
     classifier = cls(**given)
-    try:
+    with usage_errors():
         classifier.check_parameters()
-    except InputError as error:
-        raise typer.BadParameter(in_options(str(error))) from None
     return classifier
 
 
-def _given_parameters(model: ModelOptions, search: SearchOptions | None) -> dict[str, Any]:
-    """Constructor parameters for the options that were given."""
-    given: dict[str, Any] = {
-        "gamma": None if model.p is None else gamma_of(model.p),
-        "max_parents": model.max_parents,
-        "missing": None if model.missing is None else str(model.missing),
-        "required_arcs": parse_arcs(model.require, "--require"),
-        "forbidden_arcs": parse_arcs(model.forbid, "--forbid"),
-        "class_weight": parse_class_weight(model.class_weight),
-    }
-    if search is not None:
-        given["n_jobs"], _ = parse_jobs(search.jobs)
-    given = {name: value for name, value in given.items() if value is not None}
-    if search is not None and search.time_limit is not None:
-        given["time_limit"] = search.time_limit or None  # 0 stands for no limit
-    return _as_grids(given) if model.method is Method.MAX_MARGIN_CV else given
+def _not_none(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _as_grids(given: dict[str, Any]) -> dict[str, Any]:
@@ -370,16 +356,6 @@ def _as_grids(given: dict[str, Any]) -> dict[str, Any]:
         most = grids["max_parents"]
         grids["max_parents"] = tuple(range(1, most + 1)) or (most,)
     return grids
-
-
-def gamma_of(p: float) -> float:
-    """gamma = log(p / (1 - p)) of ``--p``."""
-    from marginbn.classifiers.search import gamma_from_probability
-
-    try:
-        return gamma_from_probability(p)
-    except InputError as error:
-        raise typer.BadParameter(str(error), param_hint="--p") from None
 
 
 def parse_jobs(text: str | None) -> tuple[int | None, str | None]:

@@ -1,9 +1,7 @@
-"""The group ``problem``: ``size`` (what it would need), ``score``, ``formulate``, ``solve``."""
+"""The group ``problem``: ``score``, ``formulate`` and ``solve``."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,117 +14,23 @@ from marginbn.cli.running import (
     ProgressLine,
     note,
     print_json,
-    print_text,
     print_verdict,
     try_outputs,
 )
 from marginbn.network.wording import align, counted, number, percent, seconds, visible
 
 if TYPE_CHECKING:
-    from marginbn.problem.problem import ProblemSize, StructureProblem
-    from marginbn.solvers.memory import Needs
-    from marginbn.solvers.result import SolveResult
-
-DEFAULT_PARENTS = 2
-"""As in MaxMarginBNClassifier; a test compares them."""
-
-MarginOption = Annotated[
-    options.Margin,
-    options.model_option(help="Margin of the max-margin method."),
-]
-UnrestrictedOption = Annotated[
-    bool,
-    options.model_option(
-        "--unrestricted", help="Generative method: allow parent sets without the class."
-    ),
-]
-JobsOption = Annotated[
-    int | None,
-    options.search_option(metavar="N", help="Workers; -1 for all cores. [default: 1]"),
-]
-
-
-def size(
-    table: options.TableOptions,
-    missing: options.MissingOption = None,
-    max_parents: options.MaxParentsOption = None,
-    margin: MarginOption = options.Margin.MULTICLASS,
-    unrestricted: UnrestrictedOption = False,
-    json: options.JsonOption = False,
-) -> None:
-    """Count candidates, margin rows and memory; solve nothing."""
-    from marginbn.cli.data import encode_rows, load_rows
-    from marginbn.data.preparation import TableSettings
-    from marginbn.problem.problem import estimate_size
-
-    rows, most = load_rows(table), DEFAULT_PARENTS if max_parents is None else max_parents
-    policy: Any = str(missing or options.Missing.AUTO)
-    data = encode_rows(rows, TableSettings(missing=policy))
-    kind: Any = None if unrestricted else margin.value
-    needed = estimate_size(data, most, margin=kind, class_restricted=not unrestricted)
-    memory = estimate_needs(needed, most, class_restricted=not unrestricted)
-    if json:
-        counts = {"n_rows": rows.n_rows, "n_classes": data.n_classes, **asdict(needed)}
-        print_json({**counts, "least_bytes": memory.least, "full_bytes": memory.full})
-    else:
-        print_text(_describe(needed, memory, rows.n_rows, data.n_classes))
-
-
-def estimate_needs(size: ProblemSize, max_parents: int, *, class_restricted: bool = True) -> Needs:
-    """Memory that solver ``auto`` needs for a problem that has not been made yet.
-
-    Constant features and required or forbidden arcs make it less.
-    """
-    from marginbn.solvers.sizes import BranchBoundShape, BranchCutShape, DynamicShape
-
-    n = size.n_variables - 1
-    if class_restricted and max_parents <= 2 and n > 0:
-        n_class_sets = sum(math.comb(n, count) for count in range(max_parents + 1))
-        samples = size.n_samples if size.n_margin_rows else 0
-        cells, classes = (size.table_cells, size.n_classes) if samples else (0, 2)
-        arcs = max_parents > 1
-        shape = BranchBoundShape(n, n_class_sets, size.n_margin_rows, samples, classes, cells, arcs)
-        return shape.needs()
-    if size.n_margin_rows == 0 and size.n_variables <= DynamicShape.FEW_VARIABLES:
-        return DynamicShape(size.n_variables, size.n_candidates).needs()
-    return BranchCutShape(size.n_candidates, size.n_margin_rows).needs()
-
-
-def _describe(needed: ProblemSize, memory: Needs, n_rows: int, n_classes: int) -> str:
-    from marginbn.solvers.memory import describe_bytes
-
-    return "\n".join(
-        align(
-            [
-                ["rows", f"{n_rows}"],
-                ["distinct after discretisation", f"{needed.n_samples}"],
-                ["variables, class included", f"{needed.n_variables}"],
-                ["classes", f"{n_classes}"],
-                ["candidate parent sets", f"{needed.n_candidates}"],
-                ["margin rows", f"{needed.n_margin_rows}"],
-                ["all margin coefficients", describe_bytes(needed.dense_bytes)],
-                ["memory for a search at the least", describe_bytes(memory.least)],
-                ["memory for a search at full speed", describe_bytes(memory.full)],
-            ]
-        )
-    )
+    from marginbn.problem.problem import StructureProblem
+    from marginbn.solvers import SolveResult
 
 
 def score(
     table: options.TableOptions,
-    output: Annotated[
-        Path,
-        options.output_option(
-            "--output", "-o", metavar="FILE", help="Score file to write (.jkl, .jkl.gz)."
-        ),
-    ],
+    output: Annotated[Path, options.file_option(help="Score file to write (.jkl, .jkl.gz).")],
     scoring: options.ScoreOptions,
-    missing: options.DropMissingOption = options.Missing.DROP,
-    bins: Annotated[
-        int,
-        options.data_option(metavar="N", min=2, help="Bins of numeric columns, without --target."),
-    ] = 4,
-    jobs: JobsOption = None,
+    missing: options.DropMissingOption = "drop",
+    bins: options.BinsOption = 4,
+    jobs: options.JobsOption = None,
     quiet: options.QuietOption = False,
 ) -> None:
     """Write the local scores of all parent sets that can matter.
@@ -142,18 +46,16 @@ def score(
     from marginbn.scoring.local_scores import ScoringListener, local_scores
 
     try_outputs(output=output)
-    policy: Any = missing.value
-    score: Any = scoring.score.value
     if table.target is not None:
-        data = encode_rows(load_rows(table), TableSettings(missing=policy))
+        data = encode_rows(load_rows(table), TableSettings(missing=missing))
     else:
         learner = BayesianNetworkLearner(
-            n_bins=bins, missing=policy, column_kinds=feature_kinds(table)
+            n_bins=bins, missing=missing, column_kinds=feature_kinds(table)
         )
         data = learner.encode_table(load_features(table))
     problem = local_scores(
         data,
-        score,
+        scoring.score,
         scoring.max_parents,
         equivalent_sample_size=scoring.equivalent_sample_size,
         class_restricted=table.target is not None,
@@ -161,71 +63,34 @@ def score(
         progress=None if quiet else ScoringListener(),
     )
     save_scores(problem, output)
-    kept, rule = problem.candidates.n_candidates, problem.candidates.rule
-    limit = f" with at most {rule.max_parents} parents" if rule else ""
-    note(f"Wrote {kept} parent sets of {data.n_variables} variables{limit}.", quiet)
-
-
-@dataclass(frozen=True)
-class FormulationOptions(options.ModelOptions):
-    """A problem of `marginbn fit`, with what only experts set."""
-
-    method: Annotated[
-        options.Method,
-        options.model_option(help="max-margin: soft margin; generative: local scores."),
-    ] = options.Method.MAX_MARGIN
-    margin: MarginOption = options.Margin.MULTICLASS
-    score: Annotated[
-        options.Score,
-        options.model_option(help="Score of the generative method."),
-    ] = options.Score.MDL
-    unrestricted: UnrestrictedOption = False
-
-    def parameters(self) -> dict[str, Any]:
-        """Those of the classifier that the options of `marginbn fit` do not set."""
-        if self.method is options.Method.MAX_MARGIN:
-            return {"margin": self.margin.value}
-        return {"score": self.score.value, "class_restricted": not self.unrestricted}
+    rule, kept = problem.candidates.rule, counted(problem.candidates.n_candidates, "parent set")
+    limit = f" with at most {counted(rule.max_parents, 'parent')}" if rule else ""
+    note(f"Wrote {kept} of {counted(data.n_variables, 'variable')}{limit}.", quiet)
 
 
 def formulate(
     table: options.TableOptions,
-    model: FormulationOptions,
-    output: Annotated[
-        Path,
-        options.output_option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="File to write: .mps, .lp or, for local scores, .jkl; also with .gz.",
-        ),
-    ],
+    output: Annotated[Path, options.file_option(help="MPS or LP file to write.")],
+    missing: options.MissingOption = None,
+    max_parents: options.MaxParentsOption = None,
+    p: options.POption = None,
+    require: options.RequireOption = None,
+    forbid: options.ForbidOption = None,
 ) -> None:
-    """Write the optimisation problem for other solvers.
+    """Write the soft-margin problem of TABLE for other solvers.
 
-    The file is an MPS or LP file; the problem is that of `marginbn fit` with the same options.
-    Local scores (.jkl) exist for the generative method only; `marginbn problem solve` and GOBNILP
-    read them.
+    It is the problem of `marginbn fit --method max-margin` with the same options.
     """
     from marginbn.cli.data import encode_rows, feature_kinds, load_rows
-    from marginbn.export.jkl import save_scores
     from marginbn.solvers.milp import write_formulation
 
-    if model.method not in (options.Method.MAX_MARGIN, options.Method.GENERATIVE):
-        raise typer.BadParameter("must be max-margin or generative", param_hint="--method")
-    as_scores = output.name.lower().endswith((".jkl", ".jkl.gz"))
-    if as_scores and model.method is not options.Method.GENERATIVE:
-        raise typer.BadParameter("local scores need --method generative", param_hint="--method")
+    model = options.ModelOptions(missing, "max-margin", max_parents, p, require, forbid)
+    classifier = options.build_classifier(model).set_params(column_kinds=feature_kinds(table))
     try_outputs(output=output)
-    classifier = options.build_classifier(model, **model.parameters())
-    classifier.set_params(column_kinds=feature_kinds(table))
     built = classifier.build_problem(encode_rows(load_rows(table), classifier.table_settings()))
-    write = save_scores if as_scores else write_formulation
-    write(built, output)
-    note(
-        f"Wrote {built.candidates.n_candidates} candidates and {built.n_rows} margin rows "
-        f"to {output}."
-    )
+    write_formulation(built, output)
+    candidates = counted(built.candidates.n_candidates, "candidate")
+    note(f"Wrote {candidates} and {counted(built.n_rows, 'margin row')} to {output}.")
 
 
 def solve(
@@ -246,43 +111,24 @@ def solve(
     The result is a structure without parameters, because a score file holds no data.
     """
     from marginbn.export.jkl import load_scores
+    from marginbn.solvers import solve_structure
 
     problem = load_scores(scores)
-    result = run_search(problem, search, quiet)
+    with ProgressLine(enabled=not quiet) as progress:
+        result = solve_structure(
+            problem,
+            search.solver,
+            time_limit=search.time_limit or None,
+            gap_tolerance=search.gap,
+            callback=progress,
+            seed=search.seed,
+            n_jobs=search.jobs,
+        )
     if json:
         print_json(summarise_result(problem, result))
     else:
         print_verdict(describe_result(problem, result), proved=result.is_optimal)
     return DONE if result.is_closed else OPEN_GAP
-
-
-def run_search(
-    problem: StructureProblem, search: options.SolverOptions, quiet: bool
-) -> SolveResult:
-    """Solve with a progress line; wrong options are usage errors."""
-    from marginbn.classifiers.learner import BayesianNetworkLearner
-    from marginbn.solvers import Search, solve_structure, solver_names
-
-    solver: Any = search.solver or "auto"
-    if solver not in ("auto", *solver_names()):
-        raise typer.BadParameter(
-            f"must be one of auto, {', '.join(solver_names())}", param_hint="--solver"
-        )
-    for option, value in (("--time-limit", search.time_limit), ("--gap", search.gap)):
-        if value is not None and not value >= 0:
-            raise typer.BadParameter("must not be negative", param_hint=option)
-    usual = BayesianNetworkLearner().time_limit
-    limit = usual if search.time_limit is None else search.time_limit
-    with ProgressLine(enabled=not quiet) as progress:
-        return solve_structure(
-            problem,
-            solver,
-            time_limit=limit or None,  # 0 stands for no limit
-            gap_tolerance=Search().gap_tolerance if search.gap is None else search.gap,
-            callback=progress,
-            seed=search.seed,
-            n_jobs=search.jobs,
-        )
 
 
 def summarise_result(problem: StructureProblem, result: SolveResult) -> dict[str, Any]:

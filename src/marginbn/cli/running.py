@@ -237,7 +237,6 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
         for name, group in groups.items():
             values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
         with listening(), clean_endings(), clean_warnings():
-            refuse_if_confined()
             code = function(**values)
             sys.stdout.flush()
         raise typer.Exit(code or DONE)
@@ -286,13 +285,8 @@ def clean_endings() -> Iterator[None]:
     except BrokenPipeError:
         _silence_stdout()
         raise typer.Exit(BROKEN_PIPE) from None
-    except (ImportError, RuntimeError, SystemError) as error:
-        if not is_out_of_space(error):
-            raise
-        print_message(f"error: {OUT_OF_SPACE}")
-        raise typer.Exit(ERROR) from None
     except (MarginBNError, OSError) as error:
-        print_message(f"error: {OUT_OF_SPACE if is_out_of_space(error) else error}")
+        print_message(f"error: {error}")
         raise typer.Exit(ERROR) from None
     except UnicodeEncodeError as error:
         print_message(
@@ -301,47 +295,12 @@ def clean_endings() -> Iterator[None]:
         )
         raise typer.Exit(ERROR) from None
     except MemoryError:
-        needs = "out of memory; `marginbn problem size` prints what it needs"
-        print_message(f"error: {needs if _address_space() < 0 else OUT_OF_SPACE}")
+        print_message("error: out of memory; fewer columns, parents or rows need less")
         raise typer.Exit(ERROR) from None
     except KeyboardInterrupt:
         print_message(REQUESTS.words)
         REQUESTS.is_told = True
         raise typer.Exit(REQUESTS.exit_code) from None
-
-
-LEAST_SPACE = 1_000_000_000
-"""Bytes; with less, a library waits for ever instead of failing."""
-
-OUT_OF_SPACE = (
-    "out of memory: the address space of this process is limited (ulimit -v), and the libraries do "
-    "not fit into it; 1.5 GB do for most problems"
-)
-
-
-def is_out_of_space(error: Exception) -> bool:
-    """Whether a library could not be loaded, or a thread not be started, for want of room."""
-    text = str(error)
-    broken = isinstance(error, ImportError | SystemError)  # compiled modules put it in many ways
-    broken &= not isinstance(error, ModuleNotFoundError)
-    broken |= "load shared object file" in text  # llvmlite, which says no more
-    signs = ("failed to map segment", "cannot allocate memory", "can't start new thread")
-    return (broken and _address_space() >= 0) or any(sign in text for sign in signs)
-
-
-def refuse_if_confined() -> None:
-    """Refuse to load libraries where they do not fit: some of them would wait for ever."""
-    if 0 <= _address_space() < LEAST_SPACE:
-        raise MarginBNError(OUT_OF_SPACE)
-
-
-def _address_space() -> int:
-    """Bytes that this process may map; negative without a limit."""
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return -1
-    return resource.getrlimit(resource.RLIMIT_AS)[0]
 
 
 @contextmanager
