@@ -1,4 +1,4 @@
-"""What verbose=1 shows: lines on stderr, and in a notebook a bar."""
+"""What verbose=1 shows: lines on stderr. And reports, which show themselves."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ import pytest
 from sklearn.datasets import load_iris
 
 from marginbn import (
-    MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
     Search,
     make_report,
 )
-from marginbn.classifiers.progress import StepProgress, bar_html, in_notebook
-from marginbn.network.wording import percent
 
 
 class Notebook:
@@ -74,31 +71,6 @@ def test_workers_do_not_swallow_the_lines(
     assert capsys.readouterr().err.count("best score") == 3
 
 
-def test_a_notebook_has_bars(
-    iris: tuple[np.ndarray, np.ndarray], notebook: Notebook, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One for the validation, one for the last search, each full in the end."""
-    assert in_notebook()
-    MaxMarginBNClassifierCV(**SMALL, search=Search(verbose=1)).fit(*iris)
-    validation, search = notebook.pieces
-    assert "width:0.0%" in validation[0]
-    assert "3 of 3" in validation[-1]
-    assert "optimal; objective" in search[-1]
-    for bar in notebook.pieces:
-        assert "width:100.0%" in bar[-1]
-    assert "best score" not in capsys.readouterr().err
-
-
-def test_a_search_shows_its_gap(iris: tuple[np.ndarray, np.ndarray], notebook: Notebook) -> None:
-    """The same words as the result, at the end."""
-    fitted = MaxMarginBNClassifier(
-        max_parents=1, search=Search(solver="branch_bound", verbose=1)
-    ).fit(*iris)
-    (bar,) = notebook.pieces
-    assert f"objective {fitted.objective_:.4f}" in bar[-1]
-    assert f"gap {percent(fitted.gap_)}" in bar[-1]
-
-
 def test_reports_show_themselves_inline(
     iris: tuple[np.ndarray, np.ndarray], notebook: Notebook
 ) -> None:
@@ -120,7 +92,6 @@ def test_elsewhere_a_report_opens_in_the_browser(
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setitem(sys.modules, "IPython", None)  # type: ignore[arg-type]
-    assert not in_notebook()
     report = make_report(NaiveBayesClassifier().fit(*iris))
     report.show()
     from pathlib import Path
@@ -132,13 +103,3 @@ def test_elsewhere_a_report_opens_in_the_browser(
         assert path.read_text(encoding="utf-8") == report.html
     finally:
         path.unlink()
-
-
-def test_bars_are_harmless_and_within_bounds(capsys: pytest.CaptureFixture[str]) -> None:
-    """Words become text, shares stay between 0 and 1."""
-    bar = bar_html("<b>", 7.0, "a & b")
-    assert "<b>" not in bar
-    assert "width:100.0%" in bar
-    assert 'aria-valuenow="0"' in bar_html("x", -1.0, "")
-    StepProgress("x", 1).step("done")
-    assert capsys.readouterr().err.startswith("done (1 of 1, ")

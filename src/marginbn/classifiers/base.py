@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from marginbn.classifiers.trained import (
     log_answers,
     train_tables,
 )
+from marginbn.classifiers.validation import check_positive, one_of, parameter
 from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, UnseenCategories
 from marginbn.data.labelled import ClassWeight, LabelledTable, MissingPolicy
 from marginbn.data.preparation import Preparation, TableSettings, encode_row, feature_blocks
@@ -127,16 +128,39 @@ class Fitted:
     provenance: Provenance | None = None
 
 
-class Restorable:
-    """The attributes that what was learned gives to an estimator, here or from a file."""
+class FittedAttributes:
+    """What :meth:`TableEstimator.restore` sets."""
 
     coding_: TableCoding
     preparation_: Preparation
     network_: BayesianNetwork
     result_: Any  # SolveResult, or None where there was only one structure
     trace_: tuple[TracePoint, ...]
-    smoothing: float
     provenance_: Provenance | None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TableEstimator(FittedAttributes, BaseEstimator):
+    """What learns from a raw table, with a class or without.
+
+    Constructor parameters are the fields of a dataclass: name, type, default, and what refuses
+    wrong values (:func:`~marginbn.classifiers.validation.parameter`) stand in one line. Subclasses
+    inherit them.
+    """
+
+    smoothing: float = parameter(1.0, check_positive)
+    missing: MissingPolicy = parameter("auto", one_of(*get_args(MissingPolicy)))
+    column_kinds: Any = "auto"
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that no data could make sense of."""
+        for own in fields(self):
+            if check := own.metadata.get("check"):
+                check(own.name, getattr(self, own.name))
+
+    def table_settings(self) -> TableSettings:
+        """How this estimator makes rows to learn from of a raw table."""
+        return TableSettings(self.column_kinds, self.missing)
 
     @property
     def table_smoothing(self) -> float:
@@ -158,8 +182,44 @@ class Restorable:
         self.trace_ = () if result is None else result.trace
         return self
 
+    @property
+    def row_coding(self) -> TableCoding:
+        """How values of rows to answer become codes."""
+        return self.coding_
 
-class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
+    def prepare(self, X: Any) -> Table:
+        """Rows to answer as the columns that were learned from."""
+        check_is_fitted(self)
+        preparation = self.preparation_
+        return preparation.apply(validation.read_more_rows(self, X, preparation))
+
+    def encode(self, X: Any) -> NDArray[np.int32]:
+        """Rows to answer as codes of the features, (n_samples, n_features); -1 is unknown."""
+        unseen = UnseenCategories(self.row_coding)
+        codes = unseen.encode(self.prepare(X))
+        unseen.warn()
+        return codes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+class ClassifierAttributes:
+    """What :meth:`BaseBNClassifier.restore` sets besides."""
+
+    classes_: NDArray[Any]
+    result_: SolveResult | None
+    class_model_: ClassModel | None
+    answers_: Answers | None
+    held_out_: HeldOut | None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
     """Bayesian-network classifier with smoothed maximum-likelihood parameters.
 
     Attributes
@@ -245,39 +305,8 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
       log margin  +1.2164
     """
 
-    _CHECKS: ClassVar[dict[str, validation.Check]] = {
-        "smoothing": validation.check_positive,
-        "missing": validation.one_of(*get_args(MissingPolicy)),
-        "class_weight": validation.check_class_weight,
-        "parameters": validation.one_of(*get_args(ParameterKind)),
-    }
-    classes_: NDArray[Any]
-    result_: SolveResult | None
-    class_model_: ClassModel | None
-    answers_: Answers | None
-    held_out_: HeldOut | None
-
-    def __init__(
-        self,
-        *,
-        parameters: ParameterKind = "counted",
-        smoothing: float = 1.0,
-        missing: MissingPolicy = "auto",
-        column_kinds: Any = "auto",
-        class_weight: ClassWeight = None,
-    ) -> None:
-        self.parameters = parameters
-        self.smoothing = smoothing
-        self.missing = missing
-        self.column_kinds = column_kinds
-        self.class_weight = class_weight
-
-    def check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of."""
-        parameters = self.get_params(deep=False)
-        for name, check in self._CHECKS.items():
-            if name in parameters:
-                check(name, parameters[name])
+    parameters: ParameterKind = parameter("counted", one_of(*get_args(ParameterKind)))
+    class_weight: ClassWeight = parameter(None, validation.check_class_weight)
 
     def table_settings(self) -> TableSettings:
         """How this classifier makes rows to learn from of a raw table."""
@@ -394,12 +423,6 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
             is_stopped=is_stopped,
         )
 
-    def prepare(self, X: Any) -> Table:
-        """Rows to predict as the columns that were learned from."""
-        check_is_fitted(self)
-        preparation = self.preparation_
-        return preparation.apply(validation.read_more_rows(self, X, preparation))
-
     def encode(self, X: Any) -> NDArray[np.int32]:
         """Rows to predict as codes of the features, (n_samples, n_features); -1 is unknown.
 
@@ -411,11 +434,7 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
         coded = None if row is None else encode_row(self.preparation_, self.row_coding, row)
         if coded is not None:
             return coded
-        table = self.prepare([X] if isinstance(X, Mapping) else X)
-        unseen = UnseenCategories(self.row_coding)
-        codes = unseen.encode(table)
-        unseen.warn()
-        return codes
+        return super().encode([X] if isinstance(X, Mapping) else X)
 
     @property
     def row_coding(self) -> TableCoding:
@@ -563,13 +582,6 @@ class BaseBNClassifier(Restorable, ClassifierMixin, BaseEstimator):
             "Measure its accuracy on held-out rows: score(X, y)."
         )
         return draw_figure(network.structure, network.variables, caption)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
 
 def log_posteriors(log_joint: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from marginbn.classifiers import validation
-from marginbn.classifiers.search import MaxMarginBNClassifier
-from marginbn.data.labelled import ClassWeight, MissingPolicy
+from marginbn.classifiers.search import DEFAULT_GAMMA, MaxMarginBNClassifier
+from marginbn.classifiers.trained import ParameterKind
+from marginbn.classifiers.validation import check_positive, one_of, optional, parameter
 from marginbn.data.preparation import TableSettings
-from marginbn.files import PathLike
+from marginbn.problem.candidates import ClassArcs
+from marginbn.problem.margins import MarginKind
 from marginbn.solvers import Search
 
 TABLE_SMOOTHING = 0.1
@@ -23,6 +24,7 @@ WORK = 40.0
 """Seconds of work of the search, counted by operations: the same structure on every machine."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BNClassifier(MaxMarginBNClassifier):
     """One network: structure of largest margin, proved; probabilities trained on it.
 
@@ -55,7 +57,7 @@ class BNClassifier(MaxMarginBNClassifier):
     certificate : str, path or None, default=None
         File for a proof of the structure that ``marginbn verify`` can check.
     verbose : int, default=0
-        1 shows progress: lines on stderr, in a notebook a bar.
+        1 shows progress: lines on stderr.
     search : Search or None, default=None
         Gap, checkpoint, cluster and the like; see :class:`marginbn.Search`.
 
@@ -79,45 +81,16 @@ class BNClassifier(MaxMarginBNClassifier):
     {'setosa': 0.99, 'versicolor': 0.01, 'virginica': 0.01}
     """
 
-    _CHECKS: ClassVar[dict[str, validation.Check]] = {
-        **MaxMarginBNClassifier._CHECKS,
-        "identifiers": validation.one_of("ignore", "use"),
-    }
+    identifiers: Literal["ignore", "use"] = parameter("ignore", one_of("ignore", "use"))
+    time_limit: float | None = parameter(None, optional(check_positive))
+    verbose: int = 0
 
-    def __init__(
-        self,
-        *,
-        max_parents: int = 2,
-        class_weight: ClassWeight = None,
-        missing: MissingPolicy = "auto",
-        identifiers: Literal["ignore", "use"] = "ignore",
-        column_kinds: Any = "auto",
-        required_arcs: Any = None,
-        forbidden_arcs: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        certificate: PathLike | None = None,
-        verbose: int = 0,
-        search: Search | None = None,
-    ) -> None:
-        super().__init__(
-            class_arcs="all",
-            parameters="trained",
-            max_parents=max_parents,
-            class_weight=class_weight,
-            missing=missing,
-            column_kinds=column_kinds,
-            required_arcs=required_arcs,
-            forbidden_arcs=forbidden_arcs,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            time_limit=time_limit,
-            certificate=certificate,
-            search=search,
-        )
-        self.identifiers = identifiers
-        self.verbose = verbose
+    # What a user does not choose here:
+    margin: MarginKind = field(default="multiclass", init=False)
+    gamma: float = field(default=DEFAULT_GAMMA, init=False)
+    class_arcs: ClassArcs = field(default="all", init=False)
+    parameters: ParameterKind = field(default="trained", init=False)
+    smoothing: float = field(default=1.0, init=False)
 
     @property
     def table_smoothing(self) -> float:

@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn import files
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.learner import BayesianNetworkLearner
-from marginbn.classifiers.search import SearchingBNClassifier
+from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
+from marginbn.classifiers.search import MaxMarginBNClassifier, SearchingEstimator
 from marginbn.data.columns import is_missing, tidy
 from marginbn.data.source import Source
 from marginbn.data.table import Table
@@ -134,16 +135,15 @@ def statement_of(classifier: BaseBNClassifier | BayesianNetworkLearner) -> State
     """What a certificate of this classifier must prove; refused where nothing was searched."""
     check_is_fitted(classifier)
     network = classifier.network_
-    params = vars(classifier) | classifier.get_params(deep=False)  # some have parameters of others
     result = classifier.result_
     is_learner = isinstance(classifier, BayesianNetworkLearner)
-    if not (is_learner or isinstance(classifier, SearchingBNClassifier)) or result is None:
+    if not isinstance(classifier, SearchingEstimator) or result is None:
         raise InputError(
             f"there is no certificate for this {type(classifier).__name__}: its structure is "
             "fixed, so there is nothing to prove"
         )
-    names, limit = network.names, params["max_parents"]
-    has_class = params.get("class_restricted", not is_learner)
+    names, limit = network.names, classifier.max_parents
+    has_class = getattr(classifier, "class_restricted", not is_learner)
     required, forbidden = (
         tuple((names[p], names[c]) for p, c in arcs) for arcs in classifier.arcs().resolve(names)
     )
@@ -152,9 +152,9 @@ def statement_of(classifier: BaseBNClassifier | BayesianNetworkLearner) -> State
         classes=network.variables[0].states if has_class else None,
         features=names[has_class:],
         data=classifier.evidence_.data_sha256,
-        max_parents=limit if is_learner else params.get("max_parents_", limit),
+        max_parents=limit if is_learner else getattr(classifier, "max_parents_", limit),
         class_restricted=has_class,
-        class_arcs=params.get("class_arcs", "free"),
+        class_arcs=getattr(classifier, "class_arcs", "free"),
         required=required,
         forbidden=forbidden,
         structure=tuple(
@@ -162,7 +162,7 @@ def statement_of(classifier: BaseBNClassifier | BayesianNetworkLearner) -> State
             for i, parents in enumerate(result.structure.parents)
         ),
         objective=result.objective,
-        **_score_of(params, gamma=getattr(classifier, "gamma_", None)),
+        **_score_of(classifier),
     )
 
 
@@ -188,9 +188,11 @@ def coding_record(model: Model) -> list[dict[str, Any]]:
     return [{k: list(v) if isinstance(v, tuple) else v for k, v in one.items()} for one in own]
 
 
-def _score_of(params: dict[str, Any], gamma: float | None) -> dict[str, Any]:
+def _score_of(model: Model) -> dict[str, Any]:
     """The score by the name that certificates have for it, and its numbers."""
-    if gamma is not None:
-        return {"score": params["margin"], "gamma": gamma, "smoothing": float(params["smoothing"])}
+    if isinstance(model, MaxMarginBNClassifier | MaxMarginBNClassifierCV):
+        smoothing = float(model.smoothing)
+        return {"score": model.margin, "gamma": model.gamma_, "smoothing": smoothing}
+    params = model.get_params(deep=False)
     size = float(params["equivalent_sample_size"]) if params["score"] == "bdeu" else None
     return {"score": SCORES[params["score"]].certificate, "equivalent_sample_size": size}

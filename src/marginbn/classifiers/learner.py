@@ -10,41 +10,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from marginbn.classifiers import validation
-from marginbn.classifiers.base import Evidence, Fitted, Restorable
+from marginbn.classifiers.base import Fitted
 from marginbn.classifiers.budget import half_used, time_for_search
-from marginbn.classifiers.search import DEFAULT_SEARCH, check_search, run_search
-from marginbn.classifiers.validation import seed_of
+from marginbn.classifiers.search import ScoreParameter, SearchingEstimator
+from marginbn.classifiers.validation import (
+    check_count,
+    check_positive,
+    one_of,
+    optional,
+    parameter,
+    read_plain_rows,
+    seed_of,
+    set_feature_names,
+)
 from marginbn.data.discretize import N_BINS
-from marginbn.data.encode import UnseenCategories
 from marginbn.data.labelled import LabelledTable, MissingPolicy
-from marginbn.data.preparation import TableSettings, feature_blocks
-from marginbn.data.source import Source, row_pieces
+from marginbn.data.preparation import feature_blocks
+from marginbn.data.source import row_pieces
 from marginbn.data.table import Table, as_stream
 from marginbn.data.training import TrainingRows, survey, survey_rows
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
-from marginbn.files import PathLike
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
 from marginbn.problem.candidates import Arcs
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
-from marginbn.problem.scores import SCORES, ScoreName
-from marginbn.proof.definition import define_data
-from marginbn.scoring.local_scores import ScoringListener, local_scores
-from marginbn.solvers.solve import Search
+from marginbn.problem.scores import SCORES
 
 
-class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
     """The Bayesian network of best score, found exactly; no column is a class.
 
     Parameters
@@ -129,66 +134,31 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
     True
     """
 
-    _CHECKS: ClassVar[dict[str, validation.Check]] = {
-        "score": validation.one_of(*SCORES),
-        "max_parents": validation.optional(partial(validation.check_count, least=0)),
-        "equivalent_sample_size": validation.check_positive,
-        "smoothing": validation.check_positive,
-        "n_bins": partial(validation.check_count, least=2),
-        "missing": validation.one_of(*get_args(MissingPolicy)),
-        "time_limit": validation.optional(validation.check_positive),
-        "certificate": validation.check_path,
-        "search": check_search,
-    }
+    score: ScoreParameter = ScoreParameter("bic")
+    max_parents: int | None = parameter(None, optional(partial(check_count, least=0)))
+    equivalent_sample_size: float = parameter(1.0, check_positive)
+    n_bins: int = parameter(N_BINS, partial(check_count, least=2))
+    missing: MissingPolicy = parameter("drop", one_of(*get_args(MissingPolicy)))
+    tiers: Any = None
+    time_limit: float | None = parameter(50.0, optional(check_positive))
 
-    def __init__(
-        self,
-        *,
-        score: ScoreName = "bic",
-        max_parents: int | None = None,
-        equivalent_sample_size: float = 1.0,
-        smoothing: float = 1.0,
-        n_bins: int = N_BINS,
-        missing: MissingPolicy = "drop",
-        column_kinds: Any = "auto",
-        required_arcs: Any = None,
-        forbidden_arcs: Any = None,
-        tiers: Any = None,
-        time_limit: float | None = 50.0,
-        certificate: PathLike | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        search: Search | None = None,
-    ) -> None:
-        self.score = score
-        self.max_parents = max_parents
-        self.equivalent_sample_size = equivalent_sample_size
-        self.smoothing = smoothing
-        self.n_bins = n_bins
-        self.missing = missing
-        self.column_kinds = column_kinds
-        self.required_arcs = required_arcs
-        self.forbidden_arcs = forbidden_arcs
-        self.tiers = tiers
-        self.time_limit = time_limit
-        self.certificate = certificate
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.search = search
-
-    # The parameter "score" has the name of scikit-learn's method, see GenerativeBNClassifier.
-    @property
-    def score(self) -> Any:
+    def mean_score(self, X: Any, y: Any = None) -> float:
         """Mean log likelihood of rows, called as ``score(X, y=None)``."""
-        return lambda X, y=None: float(self.score_samples(X).mean())
-
-    @score.setter
-    def score(self, name: str) -> None:
-        self.__dict__["score"] = name
+        return float(self.score_samples(X).mean())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name."""
         return {**super().get_params(deep), "score": self.__dict__["score"]}
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that no data could make sense of."""
+        super().check_parameters()
+        name = self.__dict__["score"]
+        one_of(*SCORES)("score", name)
+        if name == "loglik" and self.max_parents is None:
+            raise InputError(
+                "max_parents must be given for score='loglik': every parent helps the likelihood"
+            )
 
     # ------------------------------------------------------------------ learning
 
@@ -211,33 +181,23 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         self
         """
         self.check_parameters()
-        stream = as_stream(X)
-        if stream is not None:
-            return self._fit_stream(stream, sample_weight)
-        rows = validation.read_plain_rows(self, X, sample_weight, kinds=self.column_kinds)
-        self._learn(self._prepare(rows))
-        return self
-
-    def _fit_stream(self, stream: Source, sample_weight: Any) -> Self:
-        """Learn from a table that is read in blocks."""
+        began, stream = time.monotonic(), as_stream(X)
+        if stream is None:
+            rows = read_plain_rows(self, X, sample_weight, kinds=self.column_kinds)
+            return self._learn(self._prepare(rows))
         if sample_weight is not None:
             raise InputError("sample_weight must be None for a table that is read in pieces")
-        began = time.monotonic()
         found = survey(stream, None, self.column_kinds, self.time_limit)
-        validation.set_feature_names(self, found.names)
+        set_feature_names(self, found.names)
         return self._learn(TrainingRows.of(found, self.table_settings(), began))
 
     def _prepare(self, rows: LabelledTable) -> TrainingRows:
         return TrainingRows.of(survey_rows(rows, has_class=False), self.table_settings())
 
-    def table_settings(self) -> TableSettings:
-        """How this learner makes rows to learn from of a raw table."""
-        return TableSettings(self.column_kinds, self.missing)
-
     def fit_table(self, table: Table) -> Self:
         """Learn from a table that is read already."""
         self.check_parameters()
-        validation.set_feature_names(self, table.names)
+        set_feature_names(self, table.names)
         return self._learn(self._prepare(_plain(table)))
 
     def encode_table(self, table: Table) -> EncodedData:
@@ -245,16 +205,6 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         data = self._prepare(_plain(table)).encode(n_bins=self.n_bins).data
         _name_constant(data)
         return data
-
-    def check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of."""
-        parameters = self.get_params(deep=False)
-        for name, check in self._CHECKS.items():
-            check(name, parameters[name])
-        if parameters["score"] == "loglik" and self.max_parents is None:
-            raise InputError(
-                "max_parents must be given for score='loglik': every parent helps the likelihood"
-            )
 
     def _learn(self, rows: TrainingRows) -> Self:
         """Structure and parameters."""
@@ -274,32 +224,20 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
                 "time_limit allows more",
                 OptimalityWarning,
             )
-        found = run_search(
-            problem,
-            self.search or DEFAULT_SEARCH,
-            time_limit=time_for_search(self.time_limit, rows.elapsed()),
-            certificate=self.certificate,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-        )
+        found = self._search(problem, time_for_search(self.time_limit, rows.elapsed()))
         structure = found.result.structure
-        network = BayesianNetwork.fit(data, structure, self.smoothing)
-        fingerprint = define_data(data).fingerprint()
-        weight = float(data.total_weight)
-        evidence = Evidence("search", fingerprint, weight, found.certificate_sha256)
-        return self.restore(
-            Fitted(
-                np.empty(0),
-                coding,
-                rows.preparation,
-                structure,
-                network,
-                found.result,
-                data.n_samples,
-                rows.n_dropped,
-                evidence,
-            )
+        fitted = Fitted(
+            np.empty(0),
+            coding,
+            rows.preparation,
+            structure,
+            BayesianNetwork.fit(data, structure, self.smoothing),
+            found.result,
+            data.n_samples,
+            rows.n_dropped,
+            found.evidence(data),
         )
+        return self.restore(fitted)
 
     def arcs(self) -> Arcs:
         """Required and forbidden arcs."""
@@ -309,30 +247,9 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         self, data: EncodedData, is_late: Callable[[], bool] | None = None
     ) -> StructureProblem:
         """What is maximised over which structures; of fewer parents if it is late."""
-        required, forbidden = self.arcs().resolve(data.names)
-        return local_scores(
-            data,
-            self.__dict__["score"],
-            self.max_parents,
-            equivalent_sample_size=self.equivalent_sample_size,
-            required=required,
-            forbidden=forbidden,
-            n_jobs=self.n_jobs,
-            progress=ScoringListener() if (self.search or DEFAULT_SEARCH).verbose else None,
-            is_late=is_late,
-        )
+        return self._local_scores(data, is_late=is_late)
 
     # ------------------------------------------------------------------ what the network says
-
-    def encode(self, X: Any) -> NDArray[np.int32]:
-        """Codes of rows, -1 where a value is missing or was never seen."""
-        check_is_fitted(self)
-        preparation = self.preparation_
-        table = preparation.apply(validation.read_more_rows(self, X, preparation))
-        unseen = UnseenCategories(self.coding_)
-        codes = unseen.encode(table)
-        unseen.warn()
-        return codes
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Log probability of the states of every row (of its bins, no density); unknown values are
@@ -367,13 +284,6 @@ class BayesianNetworkLearner(Restorable, DensityMixin, BaseEstimator):
         codes = self.network_.sample_codes(n_samples, rng)
         columns = zip(self.coding_.columns, codes.T, strict=True)
         return np.column_stack([coding.draw(column, rng) for coding, column in columns])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
 
 def _name_constant(data: EncodedData) -> None:

@@ -16,14 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from marginbn.classifiers import validation
 from marginbn.classifiers.base import Fitted, GridChoice, log_posteriors
 from marginbn.classifiers.budget import Budget, Work, half_used, task_budgets, work_per_solve
 from marginbn.classifiers.progress import StepProgress
@@ -32,20 +31,22 @@ from marginbn.classifiers.search import (
     SearchingBNClassifier,
     gamma_from_probability,
     no_arcs,
-    run_search,
 )
-from marginbn.classifiers.validation import seed_of
+from marginbn.classifiers.trained import ParameterKind
+from marginbn.classifiers.validation import (
+    as_grid,
+    check_count,
+    check_positive,
+    each,
+    one_of,
+    optional,
+    parameter,
+    seed_of,
+)
 from marginbn.data.encode import EncodedTraining
-from marginbn.data.labelled import (
-    ClassWeight,
-    LabelledTable,
-    MissingPolicy,
-    Split,
-    validation_splits,
-)
+from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.training import TrainingRows, encode_training
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
-from marginbn.files import PathLike
 from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.array_types import FloatArray
@@ -56,7 +57,6 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status
-from marginbn.solvers.solve import Search
 
 RowScore = Callable[[FloatArray, NDArray[np.intp]], FloatArray]
 """(log posteriors (n, n_classes), true class or -1 for one never learned) -> (n,)"""
@@ -119,6 +119,7 @@ class FoldPath:
         return f"validation {setting}: best score {max(self.scores):.4f}"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MaxMarginBNClassifierCV(SearchingBNClassifier):
     """:class:`MaxMarginBNClassifier` with gamma and ``max_parents`` chosen by validation.
 
@@ -179,61 +180,25 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     1
     """
 
-    _CHECKS: ClassVar[dict[str, validation.Check]] = {
-        **SearchingBNClassifier._CHECKS,
-        "margin": MaxMarginBNClassifier._CHECKS["margin"],
-        "class_arcs": MaxMarginBNClassifier._CHECKS["class_arcs"],
-        "gammas": validation.optional(validation.each(validation.check_positive)),
-        "max_parents": validation.each(validation.check_count),
-        "scoring": validation.one_of(*SCORINGS),
-    }
+    margin: MarginKind = parameter("multiclass", one_of(*get_args(MarginKind)))
+    gammas: Sequence[float] | None = parameter(None, optional(each(check_positive)))
+    max_parents: Sequence[int] = parameter((1, 2), each(check_count))  # type: ignore[assignment]
+    cv: Any = None
+    scoring: Literal["accuracy", "log_loss"] = parameter("accuracy", one_of(*SCORINGS))
+    class_arcs: ClassArcs = parameter("free", one_of(*get_args(ClassArcs)))
+    time_limit: float | None = parameter(60.0, optional(check_positive))
 
-    def __init__(
-        self,
-        *,
-        margin: MarginKind = "multiclass",
-        gammas: Sequence[float] | None = None,
-        max_parents: Sequence[int] = (1, 2),
-        cv: Any = None,
-        scoring: Literal["accuracy", "log_loss"] = "accuracy",
-        class_arcs: ClassArcs = "free",
-        missing: MissingPolicy = "auto",
-        column_kinds: Any = "auto",
-        class_weight: ClassWeight = None,
-        required_arcs: Any = None,
-        forbidden_arcs: Any = None,
-        time_limit: float | None = 60.0,
-        certificate: PathLike | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        search: Search | None = None,
-    ) -> None:
-        super().__init__(
-            missing=missing,
-            column_kinds=column_kinds,
-            class_weight=class_weight,
-        )
-        self.margin = margin
-        self.gammas = gammas
-        self.max_parents = max_parents
-        self.cv = cv
-        self.scoring = scoring
-        self.class_arcs = class_arcs
-        self.required_arcs = required_arcs
-        self.forbidden_arcs = forbidden_arcs
-        self.time_limit = time_limit
-        self.certificate = certificate
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.search = search
+    # What a user does not choose here:
+    parameters: ParameterKind = field(default="counted", init=False)
+    smoothing: float = field(default=1.0, init=False)
 
     def _gamma_grid(self) -> tuple[float, ...]:
         if self.gammas is None:
             return tuple(gamma_from_probability(p) for p in PAPER_PROBABILITIES)
-        return validation.as_grid("gammas", self.gammas)
+        return as_grid("gammas", self.gammas)
 
     def _parent_grid(self) -> tuple[int, ...]:
-        return validation.as_grid("max_parents", self.max_parents)
+        return as_grid("max_parents", self.max_parents)
 
     def with_setting(self, max_parents: int, gamma: float) -> MaxMarginBNClassifier:
         """The unfitted classifier of one setting of the grid, equal to this one in all else."""
@@ -267,15 +232,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             return replace(self._count(rows, training, no_arcs(data)), choice=choice)
         problem = self.with_setting(choice.max_parents, choice.gamma).build_problem(data)
         start = self._solve_above(problem, choice.gamma, budget.part(0.5))
-        found = run_search(
-            problem,
-            self.search_settings(),
-            time_limit=budget.share(1, None),
-            certificate=self.certificate,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            start=start,
-        )
+        found = self._search(problem, budget.share(1, None), start)
         return replace(self._count_found(rows, training, found), choice=choice)
 
     def _solve_above(
@@ -369,7 +326,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
                 from marginbn.solvers import cluster
 
                 answers = cluster.map_on_cluster(client, worker._validate_fold, rows, calls)
-            progress = StepProgress("validation", len(tasks)) if search.verbose else None
+            progress = StepProgress(len(tasks)) if search.verbose else None
             with REQUESTS.heeding():
                 for path in answers:
                     paths.append(path)

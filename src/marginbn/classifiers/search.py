@@ -13,14 +13,20 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, get_args
 
-from marginbn.classifiers import validation
-from marginbn.classifiers.base import BaseBNClassifier, Fitted
+from marginbn.classifiers.base import BaseBNClassifier, Evidence, Fitted, TableEstimator
 from marginbn.classifiers.budget import half_used, time_for_search
-from marginbn.classifiers.progress import SearchProgress, hearing_phases
-from marginbn.classifiers.trained import SEARCHING, ParameterKind, encode_cells
-from marginbn.classifiers.validation import seed_of
+from marginbn.classifiers.progress import hearing_phases
+from marginbn.classifiers.trained import SEARCHING, encode_cells
+from marginbn.classifiers.validation import (
+    check_count,
+    check_path,
+    check_positive,
+    one_of,
+    optional,
+    parameter,
+    seed_of,
+)
 from marginbn.data.encode import EncodedTraining, IsLate
-from marginbn.data.labelled import ClassWeight, MissingPolicy
 from marginbn.data.training import TrainingRows
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.files import PathLike
@@ -34,10 +40,8 @@ from marginbn.proof.definition import define_data
 from marginbn.scoring.local_scores import ScoringListener, local_scores
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status, TracePoint
-from marginbn.solvers.run import Callback
+from marginbn.solvers.run import Callback, ConsoleListener
 from marginbn.solvers.solve import Search
-
-DEFAULT_SEARCH = Search()
 
 
 def check_search(name: str, value: Any) -> None:
@@ -60,54 +64,85 @@ class SearchOutcome:
     result: SolveResult
     certificate_sha256: str | None = None
 
-
-def run_search(
-    problem: StructureProblem,
-    search: Search,
-    *,
-    time_limit: float | None,
-    certificate: PathLike | None = None,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-    start: Structure | None = None,
-) -> SearchOutcome:
-    """Solve within the limits; a limit is a normal ending, reported by a warning."""
-    before = _stamp(certificate)
-    limits = [limit for limit in (time_limit, search.time_limit) if limit is not None]
-    limit = min(limits, default=None)
-    progress = SearchProgress(limit) if search.verbose else None
-    result = solve_structure(
-        problem,
-        search.solver,
-        time_limit=limit,
-        gap_tolerance=search.gap_tolerance,
-        start=start,
-        callback=_listener(progress, search.callback),
-        seed=seed_of(random_state),
-        n_jobs=n_jobs,
-        memory_limit=search.memory_limit,
-        checkpoint=search.checkpoint,
-        certificate=certificate,
-        rows=search.rows,
-        dask=search.dask,
-        work_limit=search.work_limit,
-    )
-    if progress is not None:
-        progress.close(result)
-    warn_if_open(result)
-    if certificate is None or _stamp(certificate) == before:  # none, or the file of another fit
-        return SearchOutcome(result)
-    with open(certificate, "rb") as file:
-        return SearchOutcome(result, hashlib.file_digest(file, "sha256").hexdigest())
+    def evidence(self, data: EncodedData) -> Evidence:
+        """What a certificate of this search can be compared with."""
+        fingerprint = define_data(data).fingerprint()
+        weight = float(data.total_weight)
+        return Evidence("search", fingerprint, weight, self.certificate_sha256)
 
 
-def _listener(progress: SearchProgress | None, callback: Callback | None) -> Callback | None:
+@dataclass(kw_only=True, eq=False, repr=False)
+class SearchingEstimator(TableEstimator):
+    """What searches for a structure, of classifiers and of networks without a class."""
+
+    required_arcs: Any = None
+    forbidden_arcs: Any = None
+    time_limit: float | None = parameter(10.0, optional(check_positive))
+    certificate: PathLike | None = parameter(None, check_path)
+    random_state: Any = None
+    n_jobs: int | None = None
+    search: Search | None = parameter(None, check_search)
+
+    def search_settings(self) -> Search:
+        """How this estimator searches."""
+        return self.search or Search()
+
+    def arcs(self) -> Arcs:
+        """Arcs that are required and forbidden."""
+        return Arcs(self.required_arcs, self.forbidden_arcs)
+
+    def _search(
+        self, problem: StructureProblem, time_limit: float | None, start: Structure | None = None
+    ) -> SearchOutcome:
+        """Solve within the limits; a limit is a normal ending, reported by a warning."""
+        before, search = _stamp(self.certificate), self.search_settings()
+        limits = [limit for limit in (time_limit, search.time_limit) if limit is not None]
+        result = solve_structure(
+            problem,
+            search.solver,
+            time_limit=min(limits, default=None),
+            gap_tolerance=search.gap_tolerance,
+            start=start,
+            callback=_listener(search),
+            seed=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+            memory_limit=search.memory_limit,
+            checkpoint=search.checkpoint,
+            certificate=self.certificate,
+            rows=search.rows,
+            dask=search.dask,
+            work_limit=search.work_limit,
+        )
+        warn_if_open(result)
+        if self.certificate is None or _stamp(self.certificate) == before:  # of another fit
+            return SearchOutcome(result)
+        with open(self.certificate, "rb") as file:
+            return SearchOutcome(result, hashlib.file_digest(file, "sha256").hexdigest())
+
+    def _local_scores(self, data: EncodedData, **options: Any) -> StructureProblem:
+        """The problem of a decomposable score, the parameter ``score``."""
+        required, forbidden = self.arcs().resolve(data.names)
+        return local_scores(
+            data,
+            self.__dict__["score"],
+            self.max_parents,
+            equivalent_sample_size=self.equivalent_sample_size,
+            required=required,
+            forbidden=forbidden,
+            n_jobs=self.n_jobs,
+            progress=ScoringListener() if self.search_settings().verbose else None,
+            **options,
+        )
+
+
+def _listener(search: Search) -> Callback | None:
     """The user's callback and the progress that is shown, whichever are wanted."""
-    if progress is None or callback is None:
-        return progress or callback
+    if not search.verbose:
+        return search.callback
+    console, callback = ConsoleListener(), search.callback or (lambda point: None)
 
     def both(point: TracePoint) -> bool | None:
-        progress(point)
+        console(point)
         return callback(point)
 
     return both
@@ -143,30 +178,13 @@ def warn_if_open(result: SolveResult) -> None:
     )
 
 
-class SearchingBNClassifier(BaseBNClassifier):
-    """A classifier that builds a problem and has it solved.
+@dataclass(kw_only=True, eq=False, repr=False)
+class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
+    """A classifier that builds a problem and has it solved."""
 
-    Subclasses take ``max_parents``, ``required_arcs``, ``forbidden_arcs``, ``time_limit``,
-    ``certificate``, ``random_state``, ``n_jobs`` and ``search``.
-    """
-
-    _CHECKS: ClassVar[dict[str, validation.Check]] = {
-        **BaseBNClassifier._CHECKS,
-        "max_parents": validation.check_count,
-        "time_limit": validation.optional(validation.check_positive),
-        "certificate": validation.check_path,
-        "search": check_search,
-    }
+    max_parents: int = parameter(2, check_count)
     _compares_classes: ClassVar[bool] = True
     """Whether a single class leaves nothing to maximise."""
-
-    def search_settings(self) -> Search:
-        """How this classifier searches."""
-        return self.search or DEFAULT_SEARCH
-
-    def arcs(self) -> Arcs:
-        """Arcs that are required and forbidden."""
-        return Arcs(self.required_arcs, self.forbidden_arcs)
 
     @abstractmethod
     def build_problem(self, data: EncodedData) -> StructureProblem:
@@ -179,14 +197,8 @@ class SearchingBNClassifier(BaseBNClassifier):
         limit = self.time_limit
         if limit is not None and self.parameters == "trained":
             limit *= SEARCHING
-        found = run_search(
-            self.build_problem(training.data),
-            self.search_settings(),
-            time_limit=time_for_search(limit, rows.elapsed()),
-            certificate=self.certificate,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-        )
+        problem = self.build_problem(training.data)
+        found = self._search(problem, time_for_search(limit, rows.elapsed()))
         return self._count_found(rows, training, found)
 
     def _train(self, *given: Any) -> Any:
@@ -211,12 +223,7 @@ class SearchingBNClassifier(BaseBNClassifier):
     ) -> Fitted:
         """What was searched for, with its tables and what a certificate can be compared with."""
         counted = self._count(rows, training, found.result.structure, found.result)
-        evidence = replace(
-            counted.evidence,
-            data_sha256=define_data(training.data).fingerprint(),
-            certificate_sha256=found.certificate_sha256,
-        )
-        return replace(counted, evidence=evidence)
+        return replace(counted, evidence=found.evidence(training.data))
 
 
 def no_arcs(data: EncodedData) -> Structure:
@@ -224,6 +231,24 @@ def no_arcs(data: EncodedData) -> Structure:
     return Structure(((),) * data.n_variables)
 
 
+class ScoreParameter:
+    """The parameter ``score``, which has the name of a method of scikit-learn.
+
+    Setting the attribute stores the parameter, reading it gives the method; ``get_params`` gives
+    the parameter.
+    """
+
+    def __init__(self, default: ScoreName) -> None:
+        self._default = default
+
+    def __get__(self, estimator: Any, owner: Any = None) -> Any:
+        return self._default if estimator is None else estimator.mean_score
+
+    def __set__(self, estimator: Any, name: ScoreName) -> None:
+        estimator.__dict__["score"] = name
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class GenerativeBNClassifier(SearchingBNClassifier):
     """Bayesian network of maximal decomposable score, used as a classifier.
 
@@ -256,75 +281,21 @@ class GenerativeBNClassifier(SearchingBNClassifier):
     'optimal'
     """
 
+    score: ScoreParameter = ScoreParameter("mdl")
+    class_restricted: bool = True
+    equivalent_sample_size: float = parameter(1.0, check_positive)
     _compares_classes = False
 
-    def __init__(
-        self,
-        *,
-        score: ScoreName = "mdl",
-        max_parents: int = 2,
-        class_restricted: bool = True,
-        equivalent_sample_size: float = 1.0,
-        parameters: ParameterKind = "counted",
-        smoothing: float = 1.0,
-        missing: MissingPolicy = "auto",
-        column_kinds: Any = "auto",
-        class_weight: ClassWeight = None,
-        required_arcs: Any = None,
-        forbidden_arcs: Any = None,
-        time_limit: float | None = 10.0,
-        certificate: PathLike | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        search: Search | None = None,
-    ) -> None:
-        super().__init__(
-            parameters=parameters,
-            smoothing=smoothing,
-            missing=missing,
-            column_kinds=column_kinds,
-            class_weight=class_weight,
-        )
-        self.score = score
-        self.max_parents = max_parents
-        self.class_restricted = class_restricted
-        self.equivalent_sample_size = equivalent_sample_size
-        self.required_arcs = required_arcs
-        self.forbidden_arcs = forbidden_arcs
-        self.time_limit = time_limit
-        self.certificate = certificate
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.search = search
-
-    # The parameter "score" has the name of scikit-learn's accuracy method. Reading the attribute
-    # gives the method, setting it stores the parameter, and get_params gives the parameter.
-    @property
-    def score(self) -> Any:
+    def mean_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy, as in every scikit-learn classifier: ``score(X, y, sample_weight=None)``."""
-        return super().score
-
-    @score.setter
-    def score(self, name: str) -> None:
-        self.__dict__["score"] = name
+        return float(super().score(X, y, sample_weight))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name."""
         return {**super().get_params(deep), "score": self.__dict__["score"]}
 
     def build_problem(self, data: EncodedData) -> StructureProblem:
-        required, forbidden = self.arcs().resolve(data.names)
-        return local_scores(
-            data,
-            self.__dict__["score"],
-            self.max_parents,
-            equivalent_sample_size=self.equivalent_sample_size,
-            class_restricted=self.class_restricted,
-            required=required,
-            forbidden=forbidden,
-            n_jobs=self.n_jobs,
-            progress=ScoringListener() if self.search_settings().verbose else None,
-        )
+        return self._local_scores(data, class_restricted=self.class_restricted)
 
 
 def gamma_from_probability(p: float) -> float:
@@ -337,6 +308,7 @@ def gamma_from_probability(p: float) -> float:
 DEFAULT_GAMMA = gamma_from_probability(0.9)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MaxMarginBNClassifier(SearchingBNClassifier):
     """Bayesian network whose structure maximises the soft margin, found exactly.
 
@@ -398,51 +370,9 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     ('optimal', True)
     """
 
-    _CHECKS: ClassVar[dict[str, validation.Check]] = {
-        **SearchingBNClassifier._CHECKS,
-        "gamma": validation.check_positive,
-        "margin": validation.one_of(*get_args(MarginKind)),
-        "class_arcs": validation.one_of(*get_args(ClassArcs)),
-    }
-
-    def __init__(
-        self,
-        *,
-        margin: MarginKind = "multiclass",
-        gamma: float = DEFAULT_GAMMA,
-        max_parents: int = 2,
-        class_arcs: ClassArcs = "free",
-        parameters: ParameterKind = "counted",
-        smoothing: float = 1.0,
-        missing: MissingPolicy = "auto",
-        column_kinds: Any = "auto",
-        class_weight: ClassWeight = None,
-        required_arcs: Any = None,
-        forbidden_arcs: Any = None,
-        time_limit: float | None = 10.0,
-        certificate: PathLike | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        search: Search | None = None,
-    ) -> None:
-        super().__init__(
-            parameters=parameters,
-            smoothing=smoothing,
-            missing=missing,
-            column_kinds=column_kinds,
-            class_weight=class_weight,
-        )
-        self.margin = margin
-        self.gamma = gamma
-        self.max_parents = max_parents
-        self.class_arcs = class_arcs
-        self.required_arcs = required_arcs
-        self.forbidden_arcs = forbidden_arcs
-        self.time_limit = time_limit
-        self.certificate = certificate
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.search = search
+    margin: MarginKind = parameter("multiclass", one_of(*get_args(MarginKind)))
+    gamma: float = parameter(DEFAULT_GAMMA, check_positive)
+    class_arcs: ClassArcs = parameter("free", one_of(*get_args(ClassArcs)))
 
     @property
     def gamma_(self) -> float:

@@ -6,6 +6,7 @@ A class declares its checks as a table from parameter name to check; ``fit`` goe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from os import PathLike
 from typing import Any
 
@@ -30,6 +31,11 @@ from marginbn.exceptions import InputError
 
 Check = Callable[[str, Any], object]
 """(name, value) -> refuses a wrong value with a message that begins with the name"""
+
+
+def parameter(default: Any, check: Check) -> Any:
+    """A constructor parameter, as a field of a dataclass, with what refuses wrong values."""
+    return field(default=default, metadata={"check": check})
 
 
 def check_positive(name: str, value: Any) -> None:

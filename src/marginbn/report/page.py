@@ -35,7 +35,6 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.classifiers.measures import Quality
-from marginbn.classifiers.progress import in_notebook
 from marginbn.classifiers.validation import check_count, check_positive
 from marginbn.exceptions import InputError
 from marginbn.files import PathLike, write_or_rescue, write_text
@@ -113,9 +112,9 @@ class HTMLReport:
 
         Outside a notebook the page is written to a temporary file and opened in the browser.
         """
-        if in_notebook():
-            display = sys.modules["IPython"].display
-            display.display(display.HTML(self.frame(height)))
+        ipython: Any = sys.modules.get("IPython")
+        if hasattr(ipython and ipython.get_ipython(), "kernel"):
+            ipython.display.display(ipython.display.HTML(self.frame(height)))
             return
         with tempfile.NamedTemporaryFile(
             "w", suffix=".html", delete=False, encoding="utf-8"

@@ -159,7 +159,7 @@ class Search:
     callback
         Called with a :class:`TracePoint` at every improvement; a true return value stops.
     verbose
-        1 shows progress: lines on stderr, in a notebook a bar.
+        1 shows progress: lines on stderr.
     time_limit
         Seconds for the search alone; the ``time_limit`` of a classifier is for the whole fit.
     work_limit
