@@ -13,7 +13,7 @@ import pytest
 from marginbn import NaiveBayesClassifier
 from marginbn.classifiers import validation
 from marginbn.data import preparation
-from marginbn.data.preparation import FeatureRows, RowCoder
+from marginbn.data.preparation import RowCoder, coded_blocks
 from marginbn.data.profile import ColumnReading
 from marginbn.data.source import Source, source_of_memory
 from marginbn.data.table import as_table, source_of_typed
@@ -25,7 +25,7 @@ NEW = Source((), lambda names: iter(()), "new.csv", is_text=True, line_of=lambda
 def codes(categories: tuple[Any, ...], texts: list[str]) -> list[int]:
     """Codes of fields of a file."""
     reading = ColumnReading("u", "categorical", True, categories)
-    found: list[int] = reading.read(pa.array(texts), NEW).codes.tolist()
+    found: list[int] = reading.read(pa.array(texts)).codes.tolist()
     return found
 
 
@@ -38,16 +38,22 @@ def test_categories_are_those_of_training() -> None:
     assert codes(("a",), ["x", "a", "x"]) == [1, 0, 1]
 
 
+def answer(reading: ColumnReading, texts: list[str], first_row: int = 0) -> None:
+    """Read a block of a file."""
+    block = pa.table({"u": pa.array(texts)})
+    NEW.answer(lambda table, _: reading.read(table.column("u")), block, first_row)
+
+
 def test_numbers_with_and_without_missing_values() -> None:
     """Spaces around them are nothing; what is none is named with its line."""
     reading = ColumnReading("u", "numeric", True)
-    assert reading.read(pa.array(["1", "2.5", "-3"]), NEW).numbers.tolist() == [1, 2.5, -3]
-    column = reading.read(pa.array(["1", " 2.5 ", "", "nan"]), NEW)
+    assert reading.read(pa.array(["1", "2.5", "-3"])).numbers.tolist() == [1, 2.5, -3]
+    column = reading.read(pa.array(["1", " 2.5 ", "", "nan"]))
     np.testing.assert_array_equal(column.numbers, [1, 2.5, np.nan, np.nan])
     with pytest.raises(FormatError, match=r"new\.csv, line 4: column 'u' is to be numeric"):
-        reading.read(pa.array(["1", "2", "abc", "3"]), NEW)
+        answer(reading, ["1", "2", "abc", "3"])
     with pytest.raises(FormatError, match="line 13: column 'u' holds inf"):
-        reading.read(pa.array(["1", "inf", "2"]), NEW, first_row=10)
+        answer(reading, ["1", "inf", "2"], first_row=10)
 
 
 FRAME = pd.DataFrame(
@@ -69,14 +75,12 @@ def fitted() -> NaiveBayesClassifier:
 def test_columns_that_a_source_lacks_hold_no_value(fitted: NaiveBayesClassifier) -> None:
     """The others are where training had them."""
     source = source_of_memory(FRAME[["size", "colour"]])
-    rows = FeatureRows(fitted.preparation_, fitted.coding_, source)
-    assert rows.absent == ("code", "flag")
-    table = rows.read(source.whole(), 0)
-    assert table.names == ("colour", "size", "code", "flag")
-    assert table.column("code").missing.all()
-    assert (
-        table.column("colour").values.tolist() == FRAME["colour"].replace({np.nan: None}).tolist()
-    )
+    with pytest.raises(InputError, match=r"lacks columns of training: \['code', 'flag'\]"):
+        next(coded_blocks(fitted.preparation_, fitted.coding_, source))
+    ((_, codes),) = coded_blocks(fitted.preparation_, fitted.coding_, source, may_lack=True)
+    expected = fitted.encode(FRAME)
+    np.testing.assert_array_equal(codes[:, :2], expected[:, :2])
+    assert (codes[:, 2:] == -1).all()
 
 
 def test_one_row_has_the_answer_of_a_table(fitted: NaiveBayesClassifier) -> None:

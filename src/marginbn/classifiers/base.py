@@ -33,7 +33,7 @@ from marginbn.classifiers.trained import (
 from marginbn.classifiers.validation import check_positive, one_of, parameter
 from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, UnseenCategories
 from marginbn.data.labelled import ClassWeight, LabelledTable, MissingPolicy
-from marginbn.data.preparation import Preparation, TableSettings, encode_row, feature_blocks
+from marginbn.data.preparation import Preparation, TableSettings, coded_blocks, encode_row
 from marginbn.data.source import row_pieces
 from marginbn.data.table import Table, as_stream
 from marginbn.data.training import TrainingRows, check_target, survey, survey_rows
@@ -458,22 +458,19 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         check_is_fitted(self)
         stream = as_stream(X)
         if stream is not None:
-            return self._log_joint_of_tables(
-                feature_blocks(self.preparation_, self.row_coding, stream)
-            )
+            blocks = coded_blocks(self.preparation_, self.row_coding, stream)
+            return self._log_joint_of_codes(codes for _, codes in blocks)
         pieces = row_pieces(X)
         if pieces is None:
             return self.log_joint_of_codes(with_class_column(self.encode(X)))
-        return self._log_joint_of_tables(self.prepare(piece) for piece in pieces)
-
-    def _log_joint_of_tables(self, tables: Iterable[Table]) -> NDArray[np.float64]:
-        """The same of prepared columns, table by table."""
-        answers, unseen = [], UnseenCategories(self.row_coding)
-        for table in tables:
-            codes = unseen.encode(table)
-            answers.append(self.log_joint_of_codes(with_class_column(codes)))
+        unseen = UnseenCategories(self.row_coding)
+        answers = self._log_joint_of_codes(unseen.encode(self.prepare(piece)) for piece in pieces)
         unseen.warn()
-        return np.concatenate(answers)
+        return answers
+
+    def _log_joint_of_codes(self, blocks: Iterable[NDArray[np.int32]]) -> NDArray[np.float64]:
+        """The same of codes of the features, block by block."""
+        return np.concatenate([self.log_joint_of_codes(with_class_column(b)) for b in blocks])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class of every row; ties go to the first class."""

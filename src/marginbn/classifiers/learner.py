@@ -35,7 +35,7 @@ from marginbn.classifiers.validation import (
 )
 from marginbn.data.discretize import N_BINS
 from marginbn.data.labelled import LabelledTable, MissingPolicy
-from marginbn.data.preparation import feature_blocks
+from marginbn.data.preparation import coded_blocks
 from marginbn.data.source import row_pieces
 from marginbn.data.table import Table, as_stream
 from marginbn.data.training import TrainingRows, survey, survey_rows
@@ -258,9 +258,8 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
         check_is_fitted(self)
         stream = as_stream(X)
         if stream is not None:
-            tables = feature_blocks(self.preparation_, self.coding_, stream)
-            codes = (self.coding_.encode(table) for table in tables)
-            return np.concatenate([self._score_codes(block) for block in codes])
+            blocks = coded_blocks(self.preparation_, self.coding_, stream)
+            return np.concatenate([self._score_codes(codes) for _, codes in blocks])
         pieces = row_pieces(X)
         if pieces is not None:
             return np.concatenate([self._score_codes(self.encode(piece)) for piece in pieces])

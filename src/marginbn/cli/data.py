@@ -20,9 +20,8 @@ from marginbn.classifiers.validation import check_shape
 from marginbn.cli.options import STDIN, RowOptions, TableOptions
 from marginbn.data import labelled
 from marginbn.data.columns import Column, WantedKind
-from marginbn.data.encode import UnseenCategories
 from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
-from marginbn.data.preparation import FeatureRows, TableSettings, results_of
+from marginbn.data.preparation import TableSettings, coded_blocks
 from marginbn.data.source import ARROW_SUFFIXES, Source
 from marginbn.data.table import (
     Table,
@@ -148,26 +147,8 @@ def encoded_chunks(
 ) -> Iterator[tuple[pa.Table, NDArray[np.int32]]]:
     """Every block of rows and its codes, class column included; -1 is summed out."""
     preparation, coding = classifier.preparation_, classifier.row_coding
-    rows, positions = FeatureRows(preparation, coding, source), results_of(preparation)
-    absent = [i + 1 for name in rows.absent for i in positions[name]]
-    unseen, start = UnseenCategories(coding), 0
-    try:
-        for block in source.blocks([n for n in source.names if n in {*kept, *positions}]):
-            table = preparation.apply(rows.read(block, start))
-            try:
-                codes = with_class_column(unseen.encode(table))
-            except InputError as error:
-                if start == 0:
-                    raise
-                text = f"{error} (rows are counted from row {start} of the table)"
-                raise InputError(text) from error
-            codes[:, absent] = -1
-            yield block, codes
-            start += len(codes)
-    finally:
-        unseen.warn()
-    if start == 0:
-        raise source.empty()
+    for block, codes in coded_blocks(preparation, coding, source, kept, may_lack=True):
+        yield block, with_class_column(codes)
 
 
 def kept_column(block: pa.Table, name: str, is_text: bool) -> Any:

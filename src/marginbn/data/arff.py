@@ -71,9 +71,7 @@ def source_of_arff(text: str, path: str) -> Source:
         reason = "there are no rows after @data" if in_data else "there is no @data line"
         raise format_error(path, None, reason)
     kinds: dict[str, Kind] = {a.name: "numeric" for a in attributes if a.type == "numeric"}
-    return replace(
-        source_of_table(table, "all"), origin=path, kinds=kinds, line_of=lines.__getitem__
-    )
+    return replace(source_of_table(table), origin=path, kinds=kinds, line_of=lines.__getitem__)
 
 
 def _build_table(
@@ -90,7 +88,7 @@ def _build_table(
                 row = pc.and_(codes.is_null(), column.is_valid()).index(True).as_py()
                 reason = f"{texts[row]!r} is not a declared state of {attribute.name!r}"
                 raise _BadLineError(reason, lines[row])
-            column = pa.DictionaryArray.from_arrays(codes, states)
+            column = pa.DictionaryArray.from_arrays(codes, states, ordered=True)
         elif attribute.type == "numeric":
             numbers = numbers_of_fields(column)
             column = column if numbers is None else pa.array(numbers)  # a text is refused later

@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, MarginBNError
+from marginbn.problem.encoded import frozen
 
 Kind = Literal["numeric", "categorical"]
 WantedKind: TypeAlias = Literal[
@@ -44,7 +45,9 @@ MISSING_TEXTS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan"})
 MAX_CODE_VALUES = 10
 """Whole-numbered columns with more distinct values than this count as measurements."""
 
-_GLANCE = 256  # rows looked at first; nearly every measured column betrays itself here
+GLANCE = 256
+"""Rows that are looked at first; nearly every measured column betrays itself here."""
+
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.0+)?")
 
 
@@ -155,30 +158,6 @@ class Column:
         return Column.numeric(self.name, levels[self.codes])
 
 
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Read-only view of an array; the caller's own stays writeable."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def categorical_column(
-    name: str,
-    codes: NDArray[np.integer],
-    levels: Sequence[Any],
-    declared: Sequence[Any] | None = None,
-) -> Column:
-    """Column of codes (-1 for missing) into levels that may be equal and in any order; its
-    categories are sorted, or in declared order.
-    """
-    both = tidy_categories([*(declared or ()), *levels])
-    used = both[len(declared or ()) :]
-    order = list(dict.fromkeys(both)) if declared is not None else sorted(set(used))
-    position = {level: i for i, level in enumerate(order)}
-    renumber = np.array([position[level] for level in used] + [-1], dtype=np.int32)
-    return Column.categorical(name, renumber[codes], order)
-
-
 def is_code_like(numbers: NDArray[np.float64]) -> bool:
     """Whether numbers are whole and have one to ten distinct values, as codes have.
 
@@ -196,7 +175,7 @@ def few_values(present: NDArray[np.float64], known: set[float]) -> set[float] | 
     too many.
     """
     found = known
-    for part in (present[:_GLANCE], present):
+    for part in (present[:GLANCE], present):
         if not (np.isfinite(part).all() and (part == np.floor(part)).all()):
             return None
         distinct = pc.unique(pa.array(part + 0.0))  # 0.0 and -0.0 are one
@@ -221,6 +200,16 @@ def listed(values: Sequence[Any]) -> str:
 
 class CellTypeError(InputError, TypeError):
     """A cell holds something that is neither text nor a number."""
+
+
+class CellError(InputError):
+    """A value of a block that cannot be used, by its row in the block, counted from 0; ``begin``
+    names the column.
+    """
+
+    def __init__(self, row: int, begin: str, reason: str) -> None:
+        super().__init__(f"{begin} row {row} (the first row is 0) {reason}")
+        self.row, self.begin, self.reason = row, begin, reason
 
 
 @contextmanager
@@ -286,14 +275,6 @@ def tidy(value: Any) -> Scalar:
     return str(value)
 
 
-def tidy_categories(values: Sequence[Any]) -> list[Scalar]:
-    """Plain scalars of one family; texts where there are several."""
-    tidied = [tidy(value) for value in values]
-    if len({family_of(type(value)) for value in tidied}) > 1:
-        return [str(value) for value in tidied]
-    return tidied
-
-
 def is_missing(value: Any) -> bool:
     """Whether a cell of Python has no value."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
@@ -303,25 +284,14 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, (float, np.floating, Decimal)) and bool(value != value)
 
 
-def family_of(kind: type) -> str:
-    """What values of a type are: a family that mixes with no other, or a reason for refusal."""
-    if issubclass(kind, (str, bytes)):
-        return "text"
-    if issubclass(kind, (bool, np.bool_)):
-        return "boolean"
-    if kind is type(None) or kind.__name__ in ("NAType", "NaTType"):
-        return "missing"
-    if issubclass(kind, (datetime.date, np.datetime64)):
-        return "date"
-    if issubclass(kind, (datetime.time, datetime.timedelta, np.timedelta64)):
-        return "time"
-    if issubclass(kind, (numbers.Real, Decimal)):
-        return "number"
-    if issubclass(kind, numbers.Complex):
-        return "complex"
+def why_refused(kind: type) -> str:
+    """Why values of a type are refused: "time", "complex" or "nested"; empty if they are not."""
     if issubclass(kind, (list, tuple, dict, set, frozenset, np.ndarray)):
         return "nested"
-    return "time" if kind.__name__ == "Period" else "other"
+    if issubclass(kind, numbers.Complex) and not issubclass(kind, numbers.Real):
+        return "complex"
+    times = (datetime.time, datetime.timedelta, np.timedelta64)
+    return "time" if issubclass(kind, times) or kind.__name__ == "Period" else ""
 
 
 def refuse(name: str, family: str) -> NoReturn:

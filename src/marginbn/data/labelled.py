@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -434,58 +434,31 @@ def sampled_rows(n_rows: int, most: int) -> NDArray[np.intp] | None:
     return np.flatnonzero(keys <= np.partition(keys, most - 1)[most - 1])
 
 
-@dataclass
-class RowSample:
-    """Rows that belong to the sample as far as is known, with their numbers and keys."""
+SamplePart = tuple[pa.Table, NDArray[np.int64]]
+"""Rows that belong to the sample as far as is known, and their numbers."""
 
-    parts: list[pa.Table] = field(default_factory=list)
-    rows: list[NDArray[np.int64]] = field(default_factory=list)
-    keys: list[NDArray[np.uint64]] = field(default_factory=list)
-    n_kept: int = 0
 
-    def add(self, block: pa.Table, first_row: int, largest: np.uint64 | None = None) -> None:
-        """Take rows of a block, only those of keys up to the ``largest`` if it is known."""
-        keys = row_keys(first_row, block.num_rows)
-        if largest is not None:
-            chosen = keys <= largest
-            block, keys = block.filter(pa.array(chosen)), keys[chosen]
-            rows = first_row + np.flatnonzero(chosen)
-        else:
-            rows = first_row + np.arange(block.num_rows)
-        self.parts.append(block)
-        self.rows.append(rows)
-        self.keys.append(keys)
-        self.n_kept += len(keys)
+def sample_block(block: pa.Table, first_row: int, largest: np.uint64 | None = None) -> SamplePart:
+    """Rows of a block, only those of keys up to the ``largest`` if it is known."""
+    rows = np.arange(first_row, first_row + block.num_rows)
+    if largest is None:
+        return block, rows
+    chosen = row_keys(first_row, block.num_rows) <= largest
+    return block.filter(pa.array(chosen)), rows[chosen]
 
-    def merge(self, other: RowSample) -> None:
-        """Take over the rows of another part of the table."""
-        self.parts += other.parts
-        self.rows += other.rows
-        self.keys += other.keys
-        self.n_kept += other.n_kept
-        if self.n_kept > 2 * SAMPLE_ROWS:
-            self.prune()
 
-    def prune(self) -> None:
-        """Leave no more rows than the sample has."""
-        if self.n_kept <= SAMPLE_ROWS:
-            return
-        limit = np.partition(np.concatenate(self.keys), SAMPLE_ROWS - 1)[SAMPLE_ROWS - 1]
-        chosen = [keys <= limit for keys in self.keys]
-        self.parts = [p.filter(pa.array(c)) for p, c in zip(self.parts, chosen, strict=True)]
-        self.rows = [r[c] for r, c in zip(self.rows, chosen, strict=True)]
-        self.keys = [k[c] for k, c in zip(self.keys, chosen, strict=True)]
-        self.n_kept = sum(map(len, self.keys))
-
-    @property
-    def table(self) -> pa.Table:
-        """The rows of the sample."""
-        return pa.concat_tables(self.parts, promote_options="permissive")
-
-    @property
-    def positions(self) -> NDArray[np.int64]:
-        """Their numbers."""
-        return np.concatenate(self.rows)
+def join_sample(parts: list[SamplePart], is_last: bool = False) -> list[SamplePart]:
+    """The parts; a single one that is no longer than the sample if they are many rows or all."""
+    n_rows = sum(len(rows) for _, rows in parts)
+    if not is_last and n_rows <= 2 * SAMPLE_ROWS:
+        return parts
+    table = pa.concat_tables([part for part, _ in parts], promote_options="permissive")
+    rows = np.concatenate([rows for _, rows in parts])
+    if n_rows <= SAMPLE_ROWS:
+        return [(table, rows)]
+    keys = mixed_bits(rows.astype(np.uint64) + np.uint64(1))
+    chosen = keys <= np.partition(keys, SAMPLE_ROWS - 1)[SAMPLE_ROWS - 1]
+    return [(table.filter(pa.array(chosen)), rows[chosen])]
 
 
 def largest_key(n_rows: int | None) -> np.uint64 | None:
@@ -496,13 +469,3 @@ def largest_key(n_rows: int | None) -> np.uint64 | None:
         return None
     expected, spread = SAMPLE_ROWS / n_rows, 10 * np.sqrt(SAMPLE_ROWS) / n_rows
     return np.uint64(min(expected + spread, 1.0) * (2**64 - 1025))
-
-
-def report_sample(names: Sequence[str], n_rows: int) -> None:
-    """Say which columns are cut by the sample."""
-    if names:
-        warn_user(
-            f"the bins of {len(names)} numeric columns ({listed(names)}) come from {SAMPLE_ROWS} "
-            f"of {n_rows} rows, drawn at random with a fixed seed",
-            DataWarning,
-        )

@@ -43,14 +43,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from marginbn.data.columns import Column, Scalar, WantedKind, parse_number, tidy
-from marginbn.data.encode import Coding, TableCoding
+from marginbn.data.encode import Coding, TableCoding, UnseenCategories
 from marginbn.data.labelled import ClassWeight, MissingPolicy
 from marginbn.data.profile import ColumnReading
 from marginbn.data.source import Source
 from marginbn.data.table import Table, resolve_kinds
 from marginbn.data.texts import (
     as_amounts,
-    as_dates,
     date_parts,
     find_amounts,
     is_amount_kind,
@@ -97,7 +96,7 @@ class ColumnPlan:
     def apply(self, column: Column) -> tuple[Column, ...]:
         """The column or columns that are learned from."""
         if is_date_kind(self.kind):
-            return date_parts(as_dates(column, self.kind))
+            return date_parts(column, self.kind)
         if is_amount_kind(self.kind):
             return (as_amounts(column, self.kind, self.merged),)
         if not self.merged:
@@ -348,15 +347,6 @@ def _listed(plans: Sequence[ColumnPlan]) -> str:
 # --- new rows -------------------------------------------------------------------------------------
 
 
-def results_of(preparation: Preparation) -> dict[str, list[int]]:
-    """Positions of the coded columns that each used column becomes; a date becomes several."""
-    owners = [p.name for p in preparation.columns if not p.left_out for _ in p.result_names]
-    positions: dict[str, list[int]] = {}
-    for i, name in enumerate(owners):
-        positions.setdefault(name, []).append(i)
-    return positions
-
-
 def reading_of(plan: ColumnPlan, coding: Coding | None, is_text: bool) -> ColumnReading:
     """How a column is read that training had, with all categories that training saw."""
     categories: tuple[Scalar, ...] = ()
@@ -365,43 +355,45 @@ def reading_of(plan: ColumnPlan, coding: Coding | None, is_text: bool) -> Column
     return ColumnReading(plan.name, read_as(plan.kind) or "categorical", is_text, categories)
 
 
-class FeatureRows:
-    """The columns that a classifier uses; those that a source lacks hold no value."""
+def coded_blocks(
+    preparation: Preparation,
+    coding: TableCoding,
+    source: Source,
+    kept: Sequence[str] = (),
+    *,
+    may_lack: bool = False,
+) -> Iterator[tuple[pa.Table, NDArray[np.int32]]]:
+    """Blocks of a source, with the ``kept`` columns too, and their codes (n_rows, n_features).
 
-    def __init__(self, preparation: Preparation, coding: TableCoding, source: Source) -> None:
-        codings = {c.name: c for c in coding.columns}
-        self._plans = [plan for plan in preparation.columns if not plan.left_out]
-        self._readings = {
-            p.name: reading_of(p, codings.get(p.name), source.is_text) for p in self._plans
-        }
-        self._source = source
-        self.absent = tuple(p.name for p in self._plans if p.name not in source.names)
+    Code -1 is unknown: values that training never saw, of which a warning tells at the end, and
+    columns that the source lacks, if it ``may_lack`` some.
+    """
+    plans = [plan for plan in preparation.columns if not plan.left_out]
+    own = {c.name: c for c in coding.columns}
+    readings = [reading_of(plan, own.get(plan.name), source.is_text) for plan in plans]
+    absent = [plan.name for plan in plans if plan.name not in source.names]
+    if absent and not may_lack:
+        raise InputError(f"{source.origin} lacks columns of training: {absent[:10]}")
+    owners = [plan.name for plan in plans for _ in plan.result_names]
+    unknown = [i for i, name in enumerate(owners) if name in absent]
 
-    def read(self, block: pa.Table, first_row: int) -> Table:
-        """The columns of a block, in the order of training."""
-        return Table(tuple(self._column(plan, block, first_row) for plan in self._plans))
+    def read(block: pa.Table, _: int) -> Table:
+        nothing = pa.nulls(block.num_rows)
+        columns = [nothing if r.name in absent else block.column(r.name) for r in readings]
+        pairs = zip(readings, columns, strict=True)
+        return preparation.apply(Table(tuple(reading.read(column) for reading, column in pairs)))
 
-    def _column(self, plan: ColumnPlan, block: pa.Table, first_row: int) -> Column:
-        reading = self._readings[plan.name]
-        if plan.name in self.absent:
-            if reading.kind == "numeric":
-                return Column.numeric(plan.name, np.full(block.num_rows, np.nan))
-            return Column.categorical(plan.name, np.full(block.num_rows, -1), reading.categories)
-        column = reading.read(block.column(plan.name), self._source, first_row)
-        return as_dates(column, plan.kind) if is_date_kind(plan.kind) else column
-
-
-def feature_blocks(
-    preparation: Preparation, coding: TableCoding, source: Source
-) -> Iterator[Table]:
-    """The prepared columns of all rows of a source that has all columns."""
-    rows = FeatureRows(preparation, coding, source)
-    if rows.absent:
-        raise InputError(f"{source.origin} lacks columns of training: {list(rows.absent[:10])}")
-    first_row = 0
-    for block in source.blocks(preparation.used_names):
-        yield preparation.apply(rows.read(block, first_row))
-        first_row += block.num_rows
+    unseen, first_row = UnseenCategories(coding), 0
+    try:
+        for block in source.blocks([n for n in source.names if n in {*kept, *owners}]):
+            codes = unseen.encode(source.answer(read, block, first_row))
+            codes[:, unknown] = -1
+            yield block, codes
+            first_row += block.num_rows
+    finally:
+        unseen.warn()
+    if first_row == 0:
+        raise source.empty()
 
 
 class RowCoder:

@@ -2,7 +2,9 @@
 
 Everything tabular becomes a :class:`Source`: data frames of any library through the Arrow C stream
 interface, arrays and nested lists column by column, files and folders through pyarrow. From there
-on a table in memory, a file and a partition of a cluster are treated alike.
+on a table in memory, a file and a partition of a cluster are treated alike. A dictionary column
+declares the order of its categories if it is ordered, as enums and all categoricals of pandas are;
+any other is a way to store texts.
 
 Files of text are read by :mod:`~marginbn.data.text_files`; what a column holds is decided by
 :mod:`~marginbn.data.profile`.
@@ -10,7 +12,7 @@ Files of text are read by :mod:`~marginbn.data.text_files`; what a column holds 
 
 from __future__ import annotations
 
-import datetime
+import numbers
 import shutil
 import tempfile
 import weakref
@@ -22,19 +24,19 @@ from decimal import Decimal
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from marginbn.data.columns import (
+    CellError,
     Kind,
-    family_of,
     is_missing,
     parse_number,
     refuse,
     tidy,
-    tidy_categories,
+    why_refused,
 )
 from marginbn.exceptions import FormatError, InputError
 
@@ -67,9 +69,6 @@ class Source:
     is_text
         Whether fields are texts of a file: spaces around them do not count, some of them mean
         missing, and columns of numbers are to be found out.
-    declares
-        Which dictionary columns declare the order of their categories: all of them, as those of
-        pandas do, the ordered ones (enums), or none, where a dictionary is a way to store texts.
     kinds
         Kinds that the source declares, as ARFF files do.
     line_of
@@ -84,7 +83,6 @@ class Source:
     read: Callable[[Sequence[str]], Iterator[Any]]
     origin: str = ""
     is_text: bool = False
-    declares: Literal["all", "ordered", "none"] = "none"
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     line_of: Callable[[int], int] | None = None
     count: Callable[[], int | None] = field(default=lambda: None)
@@ -115,8 +113,18 @@ class Source:
             return
         first_row = 0
         for block in self.blocks(wanted):
-            yield work(block, first_row)
+            yield self.answer(work, block, first_row)
             first_row += block.num_rows
+
+    def answer(self, work: Work, block: pa.Table, first_row: int = 0) -> Any:
+        """The answer of a function to a block; errors name the line of a file, or the row."""
+        try:
+            return work(block, first_row)
+        except CellError as error:
+            row, begin, reason = first_row + error.row, error.begin, error.reason
+        if self.line_of is None:
+            raise InputError(f"{begin} row {row} (the first row is 0) {reason}")
+        raise FormatError(f"{self.origin}, line {self.line_of(row)}: {begin} {reason}")
 
     def remembering(self) -> Source:
         """The same table. Rows of the first pass that ends are kept, if they take no more than
@@ -165,12 +173,6 @@ class Source:
             )
         return replace(self, names=tuple(n for n in self.names if n not in left_out))
 
-    def error(self, row: int, begin: str, reason: str) -> InputError:
-        """The error for a value in a row, counted from 0; ``begin`` names the column."""
-        if self.line_of is None:
-            return InputError(f"{begin} row {row} (the first row is 0) {reason}")
-        return FormatError(f"{self.origin}, line {self.line_of(row)}: {begin} {reason}")
-
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     """One table; string views, of which pyarrow can take no rows, become strings."""
@@ -185,12 +187,11 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
 # --- tables in memory -----------------------------------------------------------------------------
 
 
-def source_of_table(table: pa.Table, declares: Literal["all", "ordered", "none"]) -> Source:
+def source_of_table(table: pa.Table) -> Source:
     """A table in memory, whose blocks are views of it."""
     return Source(
         tuple(table.column_names),
         lambda names: iter([table.select(list(names))]),
-        declares=declares,
         count=lambda: int(table.num_rows),
     )
 
@@ -213,7 +214,7 @@ def source_of_memory(X: Any) -> Source:
             return _source_of_columns({n: X[n].to_list() for n in X.columns}, len(X))
         check_distinct_names(table.column_names)
         require_columns(table.num_columns, table.shape)
-        return source_of_table(table, "ordered")
+        return source_of_table(table)
     if hasattr(kind, "columns"):
         raise InputError(
             f"X must be an array, a list of rows or a data frame in memory, got {kind}; collect a "
@@ -236,7 +237,7 @@ def _source_of_columns(columns: Mapping[str, Any], n_rows: int) -> Source:
         arrays = [array_of(name, columns[name]) for name in names]
         yield pa.Table.from_arrays(arrays, names=list(names))
 
-    return Source(tuple(columns), read, declares="all", count=lambda: n_rows)
+    return Source(tuple(columns), read, count=lambda: n_rows)
 
 
 def _columns_of_rows(rows: Sequence[Any]) -> dict[str, Any]:
@@ -276,13 +277,9 @@ def array_of(name: str, values: Any) -> Any:
     family = array.dtype.kind
     if family in "iuf":
         return pa.array(np.ascontiguousarray(array))
-    if family in "cVm":
-        refuse(name, {"c": "complex", "V": "nested", "m": "time"}[family])
-    return (
-        pa.array(array.astype("datetime64[s]"))
-        if family == "M"
-        else array_of_objects(name, array.tolist())
-    )
+    if family == "M":
+        return pa.array(array.astype("datetime64[s]"))
+    return array_of_objects(name, array.tolist())
 
 
 def _array_of_series(name: str, series: Any) -> Any:
@@ -291,15 +288,14 @@ def _array_of_series(name: str, series: Any) -> Any:
     """
     if hasattr(series, "cat"):
         codes = np.asarray(series.cat.codes)
-        values = pa.array(tidy_categories(list(series.cat.categories)))
-        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), values)
-    if series.dtype == object:
-        return array_of_objects(name, series.tolist())
+        values = array_of_objects(name, list(series.cat.categories))
+        indices = pa.array(codes, mask=codes < 0)
+        return pa.DictionaryArray.from_arrays(indices, values, ordered=True)
     if str(series.dtype).startswith("period"):
         refuse(name, "time")
     try:
         return pa.array(series, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return array_of_objects(name, series.tolist())
 
 
@@ -339,56 +335,30 @@ def check_distinct_names(names: Sequence[str]) -> None:
 
 
 def array_of_objects(name: str, values: Sequence[Any]) -> pa.Array:
-    """Arrow array of Python values: integers, floats, booleans, dates or texts."""
-    families = _families(name, values)
-    if len(families) > 1:  # a NaN among text or booleans is no number
-        values = [None if is_missing(v) else v for v in values]
-        families = _families(name, values)
-    if not families:
-        return pa.nulls(len(values))
-    if families == {"number"}:
-        return _array_of_numbers(values)
-    if families == {"boolean"}:
-        return pa.array([None if is_missing(v) else bool(v) for v in values], pa.bool_())
-    if families == {"date"}:
-        return pa.array([None if is_missing(v) else _day(v) for v in values], pa.date32())
-    if set(map(type, values)) <= {str, type(None)}:
-        return _array_of_texts(values)
-    return _array_of_texts([None if is_missing(v) else str(tidy(v)) for v in values])
-
-
-def _families(name: str, values: Sequence[Any]) -> set[str]:
-    families = {family_of(kind) for kind in set(map(type, values))} - {"missing"}
-    for family in ("time", "complex", "nested"):
-        if family in families:
-            refuse(name, family)
-    return families
-
-
-def _array_of_texts(values: Sequence[str | None]) -> pa.Array:
+    """Arrow array of Python values; of values that Arrow does not combine it has numbers if all are
+    numbers, and texts otherwise.
+    """
+    kinds = set(map(type, values)) - {type(None)}
     try:
-        return pa.array(values, pa.large_string())
-    except UnicodeEncodeError:  # half of a pair of surrogates
-        plain = [v if v is None else v.encode(errors="backslashreplace").decode() for v in values]
-        return pa.array(plain, pa.large_string())
-
-
-def _array_of_numbers(values: Sequence[Any]) -> pa.Array:
-    """Integers stay exact; anything else becomes float64."""
-    if all(issubclass(kind, (int, np.integer)) for kind in set(map(type, values))):
-        whole = [int(value) for value in values]
-        if min(whole) >= -(2**63) and max(whole) < 2**63:
-            return pa.array(whole, pa.int64())
-        if max(map(abs, whole)) < 10**38:
-            return pa.array([Decimal(value) for value in whole], pa.decimal128(38))
-    floats = (np.nan if is_missing(v) else parse_number(v) for v in values)
-    return pa.array(np.fromiter(floats, dtype=np.float64, count=len(values)))
-
-
-def _day(value: Any) -> datetime.date:
-    if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[D]").item()
-    return value.date() if isinstance(value, datetime.datetime) else value
+        if len(kinds) == 1 or bool not in kinds:  # Arrow takes booleans for numbers among floats
+            return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        pass
+    present = [None if is_missing(value) else value for value in values]
+    kinds = set(map(type, present)) - {type(None)}
+    for refused in filter(None, map(why_refused, kinds)):
+        refuse(name, refused)
+    if kinds <= {bool}:
+        return pa.array(present, pa.bool_())
+    if all(issubclass(kind, (numbers.Real, Decimal)) and kind is not bool for kind in kinds):
+        whole = all(issubclass(kind, (int, np.integer)) for kind in kinds)
+        if whole and all(abs(int(value or 0)) < 10**38 for value in present):
+            return pa.array([v if v is None else Decimal(int(v)) for v in present])
+        return pa.array([v if v is None else parse_number(v) for v in present], pa.float64())
+    texts = [None if value is None else str(tidy(value)) for value in present]
+    halves = "backslashreplace"  # of a pair of surrogates
+    plain = [None if t is None else t.encode(errors=halves).decode() for t in texts]
+    return pa.array(plain, pa.large_string())
 
 
 # --- tables that are read in blocks ---------------------------------------------------------------
@@ -482,7 +452,7 @@ def source_of_duckdb(relation: Any) -> Source:
             if batch.num_rows:
                 yield batch.select(list(names))
 
-    return Source(tuple(relation.columns), read, "DuckDB relation", declares="ordered")
+    return Source(tuple(relation.columns), read, "DuckDB relation")
 
 
 class _TemporaryFolder:
@@ -525,12 +495,15 @@ def source_of_dask(frame: Any) -> Source:
             yield from dask.compute(*answers[begin : begin + AT_A_TIME])
 
     names = tuple(str(name) for name in frame.columns)
-    return Source(names, read, "Dask DataFrame", declares="all", elsewhere=elsewhere)
+    return Source(names, read, "Dask DataFrame", elsewhere=elsewhere)
 
 
 def _answer(work: Work, part: Any, names: list[str], first_row: int) -> Any:
     """The answer to a partition, a pandas frame."""
-    return work(source_of_memory(part).whole(names), first_row) if len(part) else None
+    if not len(part):
+        return None
+    source = source_of_memory(part)
+    return source.answer(work, source.whole(names), first_row)
 
 
 # --- rows to answer -------------------------------------------------------------------------------

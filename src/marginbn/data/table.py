@@ -21,6 +21,7 @@ import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 
 from marginbn.data.arff import source_of_arff
 from marginbn.data.columns import Column, Kind, WantedKind, listed
-from marginbn.data.profile import read_whole
+from marginbn.data.profile import ColumnReading, profile_block
 from marginbn.data.source import (
     ARROW_SUFFIXES,
     Source,
@@ -52,7 +53,7 @@ from marginbn.data.text_files import (
     load_text,
     source_of_text,
 )
-from marginbn.data.texts import as_dates, is_date_kind, read_as
+from marginbn.data.texts import read_as
 from marginbn.exceptions import InputError
 
 Kinds: TypeAlias = (
@@ -154,9 +155,8 @@ def as_table(
     kinds
         ``"auto"`` (see :mod:`marginbn.data.profile`), one kind for all columns, a list with the
         kind of each, or a mapping from column name or position to kind for some of them. A key
-        names a column if it can, and counts as a position otherwise. A column of kind ``"date"``,
-        ``"day-first"`` or ``"month-first"`` holds ISO dates as categories, one of kind
-        ``"amount"`` or ``"decimal-comma"`` its texts.
+        names a column if it can, and counts as a position otherwise. A column of dates or
+        amounts holds its texts.
     names
         Names of the columns; the default is those of `X`, or x0, x1, ... where it has none.
     only
@@ -181,12 +181,14 @@ def as_table(
 def read_rows(rows: pa.Table, source: Source, wanted: Mapping[str, WantedKind | None]) -> Table:
     """Columns of rows in memory, of the kinds that are wanted; None is to be found out."""
     plain = {name: read_as(kind) or source.kinds.get(name) for name, kind in wanted.items()}
-    columns = read_whole(rows, source, plain)
-    return Table(tuple(_with_dates(column, wanted[column.name]) for column in columns))
+    readings = [p.decide() for p in profile_block(rows, plain, source.is_text).values()]
+    table: Table = source.answer(partial(read_block, readings=readings), rows)
+    return table
 
 
-def _with_dates(column: Column, wanted: WantedKind | None) -> Column:
-    return as_dates(column, wanted) if is_date_kind(wanted) else column
+def read_block(block: pa.Table, first_row: int, readings: Sequence[ColumnReading]) -> Table:
+    """Columns of a block, read alike in all blocks; a :data:`~marginbn.data.source.Work`."""
+    return Table(tuple(reading.read(block.column(reading.name)) for reading in readings))
 
 
 def _read_again(
@@ -198,9 +200,8 @@ def _read_again(
     chosen = range(len(labels)) if only is None else only
     columns = []
     for i in chosen:
-        column, kind = X.columns[i].renamed(labels[i]), wanted[i]
-        plain = read_as(kind)
-        columns.append(_with_dates(column if plain is None else column.as_kind(plain), kind))
+        column, plain = X.columns[i].renamed(labels[i]), read_as(wanted[i])
+        columns.append(column if plain is None else column.as_kind(plain))
     if only is None and all(map(operator.is_, columns, X.columns)):
         return X  # columns are built once: nothing about them was to change
     return Table(tuple(columns))
@@ -210,10 +211,8 @@ def as_column(values: Any, *, name: str = "y", kind: str = "auto") -> Column:
     """Read one column: a one-dimensional array, a list, or a data-frame series."""
     if isinstance(values, Column):
         return _read_again(Table((values,)), [kind], [name], None).columns[0]
-    array = array_of(name, values)
-    declares: Literal["all", "ordered"] = "all" if hasattr(values, "iloc") else "ordered"
-    rows = pa.Table.from_arrays([array], names=[name])
-    return read_rows(rows, source_of_table(rows, declares), {name: _checked_kind(kind)}).columns[0]
+    rows = pa.table({name: array_of(name, values)})
+    return read_rows(rows, source_of_table(rows), {name: _checked_kind(kind)}).columns[0]
 
 
 def resolve_kinds(kinds: Kinds, names: Sequence[str]) -> list[WantedKind | None]:
@@ -272,14 +271,15 @@ def _checked_names(own: Sequence[str], given: Sequence[str] | None) -> list[str]
 def source_of_typed(table: Table) -> Source:
     """A table that is read already, as a source."""
     arrays = [_array_of_column(column) for column in table.columns]
-    return source_of_table(pa.Table.from_arrays(arrays, names=list(table.names)), "all")
+    return source_of_table(pa.Table.from_arrays(arrays, names=list(table.names)))
 
 
 def _array_of_column(column: Column) -> pa.Array:
     if column.kind == "numeric":
         return pa.array(column.numbers)
     values = pa.array(list(column.categories))
-    return pa.DictionaryArray.from_arrays(pa.array(column.codes, mask=column.codes < 0), values)
+    indices = pa.array(column.codes, mask=column.codes < 0)
+    return pa.DictionaryArray.from_arrays(indices, values, ordered=True)
 
 
 # --- files ----------------------------------------------------------------------------------------

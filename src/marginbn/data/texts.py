@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.data.columns import (
+    CellError,
     Column,
     Kind,
     WantedKind,
-    categorical_column,
     is_code_like,
     parse_number,
     tidy,
@@ -168,10 +168,11 @@ def as_amounts(column: Column, kind: AmountKind, words: Sequence[str] = ()) -> C
     rows = np.flatnonzero(np.isin(column.codes, bad))
     if len(rows):
         example = "1,234.50" if kind == "amount" else "1.234,50"
-        raise InputError(
-            f"column {column.name!r} is of kind {kind!r}, but row {rows[0]} (the first is 0) "
+        raise CellError(
+            int(rows[0]),
+            f"column {column.name!r} is of kind {kind!r}, but",
             f"holds {column.categories[column.codes[rows[0]]]!r}; write amounts as in {example}, "
-            "in one unit or currency, and leave missing ones empty"
+            "in one unit or currency, and leave missing ones empty",
         )
     return Column.numeric(column.name, values[column.codes])
 
@@ -183,23 +184,15 @@ _YEAR_FIRST = re.compile(rf"(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}}){_TIME}")
 _YEAR_LAST = re.compile(rf"(\d{{1,2}})([-/.])(\d{{1,2}})\2(\d{{4}}){_TIME}")
 
 
-def as_dates(column: Column, kind: DateKind = "date") -> Column:
-    """Categorical column of ISO dates."""
-    column = column.as_kind("categorical")
-    days = [_parsed(column.name, category, kind).isoformat() for category in column.categories]
-    if list(column.categories) == days:
-        return column
-    return categorical_column(column.name, column.codes.astype(np.int64), days, None)
-
-
 def part_names(name: str) -> tuple[str, str, str]:
     """Names of the columns that a date becomes."""
     return f"{name} year", f"{name} month", f"{name} weekday"
 
 
-def date_parts(column: Column) -> tuple[Column, Column, Column]:
-    """Year (a number), month and weekday of a column of ISO dates."""
-    days = [datetime.date.fromisoformat(str(category)) for category in column.categories]
+def date_parts(column: Column, kind: DateKind = "date") -> tuple[Column, Column, Column]:
+    """Year (a number), month and weekday of a column of dates."""
+    column = column.as_kind("categorical")
+    days = [_parsed(column.name, category, kind) for category in column.categories]
     year, month, weekday = part_names(column.name)
     years = np.array([float(day.year) for day in days] + [np.nan])
     months = np.array([day.month - 1 for day in days] + [-1])
@@ -219,9 +212,9 @@ def parts_of_date(name: str, value: Any, kind: DateKind = "date") -> dict[str, A
     >>> parts_of_date("signed", "2024-05-31")
     {'signed year': 2024, 'signed month': 5, 'signed weekday': 'Friday'}
     """
-    day = _parsed(name, value, kind).isoformat()
-    parts = date_parts(Column.categorical(name, np.zeros(1), [day]))
-    return {part.name: tidy(part.values[0]) for part in parts}
+    day = _parsed(name, value, kind)
+    parts = (day.year, day.month, calendar.day_name[day.weekday()])
+    return dict(zip(part_names(name), parts, strict=True))
 
 
 def kind_of_dates(categories: Sequence[Any]) -> DateKind | None:

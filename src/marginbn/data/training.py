@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from time import monotonic
@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, Kind, WantedKind, listed
+from marginbn.data.columns import Kind, listed
 from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, learn_codings
 from marginbn.data.guardrails import find_slips
 from marginbn.data.labelled import (
@@ -35,26 +35,21 @@ from marginbn.data.labelled import (
     LabelledTable,
     MissingCost,
     MissingPolicy,
-    RowSample,
+    SamplePart,
     class_factors,
     cost_of_places,
+    join_sample,
     label_codes,
     largest_key,
     refuse_measured,
     report_cost,
-    report_sample,
+    sample_block,
 )
 from marginbn.data.preparation import Preparation, TableSettings, messages
-from marginbn.data.profile import (
-    ColumnProfile,
-    ColumnReading,
-    levels_of,
-    plain_array,
-    profile_block,
-)
+from marginbn.data.profile import ColumnProfile, ColumnReading, plain_array, profile_block
 from marginbn.data.source import Source
-from marginbn.data.table import Table, resolve_kinds
-from marginbn.data.texts import DateKind, as_dates, is_amount_kind, is_date_kind, read_as
+from marginbn.data.table import Table, read_block, read_rows, resolve_kinds
+from marginbn.data.texts import is_amount_kind, read_as
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
 from marginbn.problem.encoded import PIECE, EncodedData, Variable
 
@@ -91,10 +86,8 @@ class Survey:
         Rows without a value, of every column that lacks some.
     classes, class_codes, weights
         Class labels, sorted; the class and the weight of every row.
-    each
-        Answers of a function to all rows, block by block, of the named columns.
     rows
-        The rows themselves, where they are in memory.
+        The rows themselves: in memory, or a source and how its columns are read.
     """
 
     target: str | None
@@ -105,8 +98,7 @@ class Survey:
     classes: NDArray[Any]
     class_codes: NDArray[np.integer]
     weights: NDArray[np.float64]
-    each: Callable[[TableWork, Sequence[str]], Iterator[Any]]
-    rows: LabelledTable | None = None
+    rows: LabelledTable | tuple[Source, Sequence[ColumnReading]]
 
     @property
     def n_rows(self) -> int:
@@ -126,12 +118,20 @@ class Survey:
     @cached_property
     def drawn(self) -> LabelledTable:
         """The rows of the sample with their classes."""
-        if self.rows is not None:
+        if isinstance(self.rows, LabelledTable):
             return self.rows if self.is_whole else self.rows.take(self.positions)
         labels = self.classes[self.class_codes]
         weights = self.weights[self.positions]
         positions = self.positions.astype(np.intp)
         return LabelledTable(self.sample, self.target or CLASS_NAME, weights, positions, labels)
+
+    def each(self, work: TableWork, names: Sequence[str]) -> Iterator[Any]:
+        """Answers of a function to all rows, block by block, of the named columns."""
+        if isinstance(self.rows, LabelledTable):
+            return iter([work(self.rows.features.select(names))])
+        source, readings = self.rows
+        own = [reading for reading in readings if reading.name in names]
+        return source.each(partial(_answer_block, work=work, readings=own), [r.name for r in own])
 
     def fingerprint(self) -> str:
         """SHA-256 of what is learned from: of the rows of the sample, and of the counts, classes
@@ -162,9 +162,14 @@ def survey_rows(rows: LabelledTable, has_class: bool = True) -> Survey:
         classes,
         class_codes,
         rows.weights,
-        lambda work, names: iter([work(table.select(names))]),
         rows,
     )
+
+
+def _answer_block(
+    block: pa.Table, first_row: int, work: TableWork, readings: Sequence[ColumnReading]
+) -> Any:
+    return work(read_block(block, first_row, readings))
 
 
 # --- the survey of a source -----------------------------------------------------------------------
@@ -172,19 +177,17 @@ def survey_rows(rows: LabelledTable, has_class: bool = True) -> Survey:
 
 @dataclass
 class _Part:
-    """What is known of some blocks: profiles by name, rows of the sample, and the classes of the
-    rows as levels with the place of every row among them.
-    """
+    """What is known of some blocks: profiles by name, rows of the sample, and all labels."""
 
     profiles: dict[str, ColumnProfile]
-    sample: RowSample
-    labels: list[tuple[list[Any], NDArray[np.integer]]]
+    sample: list[SamplePart]
+    labels: list[pa.Array]
     n_rows: int
 
     def merge(self, other: _Part) -> None:
         for name, profile in other.profiles.items():
             self.profiles[name].merge(profile)
-        self.sample.merge(other.sample)
+        self.sample = join_sample([*self.sample, *other.sample])
         self.labels += other.labels
         self.n_rows += other.n_rows
 
@@ -201,14 +204,30 @@ def survey(
         raise InputError(f"there is no column besides the target {target!r}")
     wanted = dict(zip(names, resolve_kinds(column_kinds, names), strict=True))
     source = source.remembering()
-    kinds: dict[str, Kind | None] = {
-        name: read_as(kind) or source.kinds.get(name) for name, kind in wanted.items()
-    }
-    if target is not None:
-        kinds[target] = "categorical"
-    part = _merged(source, kinds, target, time_limit)
+    part = _look(
+        source,
+        {name: read_as(kind) or source.kinds.get(name) for name, kind in wanted.items()},
+        target,
+        time_limit,
+    )
     _count_again(source, part.profiles)
-    return _finished(source, target, wanted, part)
+    readings, counts, missing = [], {}, {}
+    for name, profile in part.profiles.items():
+        reading = profile.decide()
+        if reading.kind == "categorical" and not profile.is_overfull:
+            found = profile.counts(reading)
+            used = [c for c, n in zip(reading.categories, found, strict=True) if n]
+            reading, counts[name] = replace(reading, categories=tuple(used)), found[found > 0]
+        readings.append(reading)
+        places = profile.where_missing()
+        if places.any():
+            missing[name] = places
+    ((rows, positions),) = join_sample(part.sample, is_last=True)
+    sample: Table = source.answer(partial(read_block, readings=readings), rows)
+    classes, class_codes = _class_codes(part, target, source)
+    weights = np.ones(part.n_rows)
+    about = (counts, missing, classes, class_codes, weights, (source, readings))
+    return Survey(target, sample, positions, *about)
 
 
 def check_target(source: Source, target: Any) -> str:
@@ -222,24 +241,20 @@ def check_target(source: Source, target: Any) -> str:
     return target
 
 
-def _merged(
-    source: Source,
-    kinds: Mapping[str, Kind | None],
-    target: str | None,
-    time_limit: float | None,
+def _look(
+    source: Source, kinds: dict[str, Kind | None], target: str | None, time_limit: float | None
 ) -> _Part:
     n_rows = source.count()
     look = partial(
         _survey_block,
-        kinds=dict(kinds),
+        kinds=kinds,
         target=target,
         is_text=source.is_text,
-        declares=source.declares,
         largest=largest_key(n_rows),
     )
     began, is_foretold = monotonic(), time_limit is None or n_rows is None
     merged: _Part | None = None
-    for part in source.each(look, list(kinds)):
+    for part in source.each(look, [*kinds, *([] if target is None else [target])]):
         if merged is None:
             merged = part
         else:
@@ -250,7 +265,6 @@ def _merged(
             _foretell(seconds, merged.n_rows / (n_rows or 1), time_limit or 0.0)
     if merged is None:
         raise source.empty()
-    merged.sample.prune()
     return merged
 
 
@@ -271,138 +285,52 @@ def _survey_block(
     kinds: dict[str, Kind | None],
     target: str | None,
     is_text: bool,
-    declares: str,
     largest: np.uint64 | None,
 ) -> _Part:
-    profiles = profile_block(block, first_row, kinds, is_text, declares)
-    sample = RowSample()
-    sample.add(block, first_row, largest)
     labels = []
     if target is not None:
-        levels, places = levels_of(plain_array(target, block.column(target)))
-        labels.append((levels, places.astype(np.min_scalar_type(-max(len(levels), 1)))))
-    return _Part(profiles, sample, labels, block.num_rows)
+        own = plain_array(target, block.column(target))
+        labels.append(own if pa.types.is_dictionary(own.type) else own.dictionary_encode())
+    profiles = profile_block(block, kinds, is_text)
+    features = block.select(list(kinds))
+    return _Part(profiles, [sample_block(features, first_row, largest)], labels, block.num_rows)
 
 
 def _count_again(source: Source, profiles: dict[str, ColumnProfile]) -> None:
     """Count the levels of columns that seemed to hold measurements and do not."""
     again = [n for n, own in profiles.items() if own.is_partial and own.kind() == "categorical"]
-    if not again:
-        return
-    kinds: dict[str, Kind | None] = dict.fromkeys(again, "categorical")
-    look = partial(profile_block, wanted=kinds, is_text=source.is_text)
     for name in again:
-        profiles[name].levels, profiles[name].is_partial = {}, False
-    for found in source.each(look, again):
+        profiles[name].levels.clear()
+        profiles[name].is_partial = False
+    look = partial(_levels_of_block, names=again, is_text=source.is_text)
+    for found in source.each(look, again) if again else ():
         for name in again:
-            for value, count in found[name].levels.items():
-                profiles[name].levels[value] = profiles[name].levels.get(value, 0) + count
+            profiles[name].levels.update(found[name].levels)
 
 
-def _finished(
-    source: Source, target: str | None, wanted: Mapping[str, WantedKind | None], part: _Part
-) -> Survey:
-    readings = tuple(part.profiles[name].decide() for name in wanted)
-    counted = [r for r in readings if not part.profiles[r.name].is_overfull]
-    counts = {r.name: part.profiles[r.name].counts(r) for r in counted if r.kind == "categorical"}
-    positions, rows = part.sample.positions, part.sample.table
-    order = np.argsort(positions, kind="stable")
-    rows = rows.take(pa.array(order)) if (np.diff(positions) < 0).any() else rows
-    sample = _read_block(rows, readings, wanted, source, 0)
-    for name, kind in wanted.items():
-        if is_date_kind(kind) and name in counts:
-            reading = next(r for r in readings if r.name == name)
-            counts[name] = _counts_of_days(sample.column(name), reading, counts[name], kind)
-    classes, class_codes = _class_codes(part, target)
-    missing = {name: part.profiles[name].missing() for name in wanted}
-    return Survey(
-        target,
-        sample,
-        positions[order],
-        counts,
-        {name: places for name, places in missing.items() if places is not None},
-        classes,
-        class_codes,
-        np.ones(part.n_rows),
-        partial(_each_block, source, readings, dict(wanted)),
-    )
+def _levels_of_block(
+    block: pa.Table, _: int, names: Sequence[str], is_text: bool
+) -> dict[str, ColumnProfile]:
+    return profile_block(block, dict.fromkeys(names, "categorical"), is_text)
 
 
-def _counts_of_days(
-    column: Column, reading: ColumnReading, counts: NDArray[np.int64], kind: DateKind
-) -> NDArray[np.int64]:
-    """Rows of every day, where several texts may mean the same one."""
-    places = np.arange(len(reading.categories))
-    days = as_dates(Column.categorical(reading.name, places, reading.categories), kind)
-    found = dict(zip(days.labels, np.bincount(days.codes, counts).astype(int), strict=True))
-    return np.array([found.get(label, 0) for label in column.labels], dtype=np.int64)
-
-
-def _class_codes(part: _Part, target: str | None) -> tuple[NDArray[Any], NDArray[np.integer]]:
+def _class_codes(
+    part: _Part, target: str | None, source: Source
+) -> tuple[NDArray[Any], NDArray[np.integer]]:
     """Classes, sorted, and the class of every row; all rows are of one where there is none."""
     if target is None:
         return np.zeros(1, dtype=np.int64), np.zeros(part.n_rows, dtype=np.uint8)
-    profile = part.profiles[target]
-    if profile.n_missing:
+    labels = pa.table({target: pa.chunked_array(part.labels)})
+    column = read_rows(labels, source, {target: "categorical"}).columns[0]
+    if column.missing.any():
         raise InputError(f"column {target!r}, the class, must not have missing values")
-    reading = profile.decide()
-    refuse_measured(np.asarray(reading.categories), f"column {target!r}, the class,")
-    values = np.asarray(reading.categories)
-    used = np.flatnonzero(profile.counts(reading))
+    values = np.asarray(column.categories)
+    refuse_measured(values, f"column {target!r}, the class,")
+    used = np.flatnonzero(column.counts)
     classes, codes_of = np.unique(values[used], return_inverse=True)
-    place = np.full(len(values) + 1, -1, dtype=np.int64)
+    place = np.zeros(len(values), dtype=np.min_scalar_type(len(classes)))
     place[used] = codes_of
-    dtype = np.min_scalar_type(len(classes))
-    codes = []
-    for levels, places in part.labels:
-        own = [code for level in levels if (code := reading.code_of(level)) is not None]
-        codes.append(place[np.array(own, dtype=np.intp)][places])
-    return classes, np.concatenate(codes).astype(dtype)
-
-
-def _each_block(
-    source: Source,
-    readings: Sequence[ColumnReading],
-    wanted: dict[str, WantedKind | None],
-    work: TableWork,
-    names: Sequence[str],
-) -> Iterator[Any]:
-    """Answers to the blocks of a source, given where the blocks are."""
-    own = tuple(reading for reading in readings if reading.name in set(names))
-    look = partial(
-        _answer_block,
-        work=work,
-        readings=own,
-        wanted=wanted,
-        source=source if source.elsewhere is None else None,
-    )
-    return source.each(look, [reading.name for reading in own])
-
-
-def _answer_block(
-    block: pa.Table,
-    first_row: int,
-    work: TableWork,
-    readings: tuple[ColumnReading, ...],
-    wanted: dict[str, WantedKind | None],
-    source: Source | None,
-) -> Any:
-    return work(_read_block(block, readings, wanted, source, first_row))
-
-
-def _read_block(
-    block: pa.Table,
-    readings: Sequence[ColumnReading],
-    wanted: Mapping[str, WantedKind | None],
-    source: Source | None,
-    first_row: int,
-) -> Table:
-    columns = []
-    for reading in readings:
-        column = reading.read(block.column(reading.name), source, first_row)
-        kind = wanted[reading.name]
-        columns.append(as_dates(column, kind) if is_date_kind(kind) else column)
-    return Table(tuple(columns))
+    return classes, place[column.codes]
 
 
 # --- rows to learn from ---------------------------------------------------------------------------
@@ -418,14 +346,10 @@ class TrainingRows:
         The table, and how it becomes rows to learn from.
     preparation
         What becomes of the columns.
-    prepared, missing
-        The sample after that, and where values of all rows are missing.
+    missing
+        Where values of all rows are missing.
     cost
         What becomes of rows with missing values.
-    weights
-        Of the rows that stay.
-    drawn
-        The rows of the sample that stay, prepared: what is chosen or cut is chosen and cut by them.
     said
         What was done and what should give pause, one line each, as the warnings said it.
     began
@@ -435,11 +359,8 @@ class TrainingRows:
     found: Survey
     settings: TableSettings
     preparation: Preparation
-    prepared: Table
     missing: Places
     cost: MissingCost
-    weights: NDArray[np.float64]
-    drawn: LabelledTable
     said: tuple[str, ...] = ()
     began: float = field(default_factory=monotonic)
     _codings: dict[int | None, TableCoding] = field(default_factory=dict, init=False, repr=False)
@@ -456,10 +377,11 @@ class TrainingRows:
 
         Where a policy leaves no row of a class, all rows stay if this ``is_lenient``.
         """
+        began = monotonic() if began is None else began
         preparation = settings.learn(found.sample, found.counts, found.n_rows)
         said = messages(preparation, settings)
-        slips = find_slips(found.drawn, preparation.used_names, found.target is not None)
-        said += slips if found.target is not None or is_lenient else []
+        if found.target is not None or is_lenient:
+            said += find_slips(found.drawn, preparation.used_names, found.target is not None)
         for line in said:
             warn_user(line, DataWarning)
         missing = _missing_of(found, preparation)
@@ -468,43 +390,40 @@ class TrainingRows:
             cost = cost_of_places(missing, found.class_codes, "state", found.classes)
         elif not is_lenient:
             report_cost(cost, missing, settings.missing)
-        prepared = preparation.apply_to_all(found.sample)
-        return cls._weighted(found, settings, preparation, prepared, missing, cost, said, began)
+        return cls(found, settings, preparation, missing, cost, tuple(said), began)
 
     @classmethod
     def complete(cls, rows: LabelledTable, missing: MissingPolicy) -> TrainingRows:
         """Rows that are prepared and weighted already, of which all stay."""
         found, policy = survey_rows(rows), "state" if missing in ("state", "auto") else "keep"
         cost = cost_of_places(found.missing, found.class_codes, policy, found.classes)
-        about = TableSettings(missing=missing), Preparation.unchanged(rows.features.kinds)
-        return cls._weighted(found, *about, found.sample, found.missing, cost)
+        plain = Preparation.unchanged(rows.features.kinds)
+        return cls(found, TableSettings(missing=missing), plain, found.missing, cost)
 
-    @classmethod
-    def _weighted(
-        cls,
-        found: Survey,
-        settings: TableSettings,
-        preparation: Preparation,
-        prepared: Table,
-        missing: Places,
-        cost: MissingCost,
-        said: Sequence[str] = (),
-        began: float | None = None,
-    ) -> TrainingRows:
-        codes, weights, kept = found.class_codes, found.weights, cost.kept
-        if not kept.all():
-            codes, weights = codes[kept], weights[kept]
-        if settings.class_weight is not None:
-            weights = weights * class_factors(settings.class_weight, found.classes, codes)[codes]
-        drawn = replace(found.drawn, features=prepared)
-        in_sample = kept[found.positions]
+    @cached_property
+    def prepared(self) -> Table:
+        """The sample with the columns that are learned from."""
+        return self.preparation.apply_to_all(self.found.sample)
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """Weights of the rows that stay."""
+        found, wanted = self.found, self.settings.class_weight
+        weights = found.weights[self.cost.kept]
+        if wanted is None:
+            return weights
+        codes = found.class_codes[self.cost.kept]
+        return weights * class_factors(wanted, found.classes, codes)[codes]
+
+    @cached_property
+    def drawn(self) -> LabelledTable:
+        """The rows of the sample that stay, prepared: by them is chosen and cut."""
+        positions, kept = self.found.positions, self.cost.kept
+        drawn = replace(self.found.drawn, features=self.prepared)
+        in_sample = kept[positions]
         if not in_sample.all():
             drawn = drawn.take(np.flatnonzero(in_sample))
-        places = np.cumsum(kept)[found.positions[in_sample]] - 1
-        drawn = replace(drawn, weights=weights[places])
-        began = monotonic() if began is None else began
-        about = (found, settings, preparation, prepared, missing, cost, weights, drawn)
-        return cls(*about, tuple(said), began)
+        return replace(drawn, weights=self.weights[np.cumsum(kept)[positions[in_sample]] - 1])
 
     @property
     def n_samples(self) -> int:
@@ -558,7 +477,13 @@ class TrainingRows:
             )
             self._codings[n_bins] = coding
             cut = [c.name for c in coding.columns if c.kind == "numeric" and c.name not in hurried]
-            report_sample([] if found.is_whole else cut, found.n_rows)
+            if cut and not found.is_whole:
+                warn_user(
+                    f"the bins of {len(cut)} numeric columns ({listed(cut)}) come from "
+                    f"{found.sample.n_rows} of {found.n_rows} rows, drawn at random with a fixed "
+                    "seed",
+                    DataWarning,
+                )
         return self._codings[n_bins]
 
     def encode(self, is_late: IsLate = lambda: False, n_bins: int | None = None) -> EncodedTraining:
@@ -584,9 +509,6 @@ class TrainingRows:
         for block in found.each(work, self.preparation.used_names):
             codes[len(own) :, end : end + block.shape[1]] = block
             end += block.shape[1]
-        if not found.is_whole:
-            coding = _without_unused(coding, codes[len(own) :])
-            variables = (*own, *coding.variables)
         data = codes.T if self.n_samples > PIECE else np.ascontiguousarray(codes.T, np.int32)
         return EncodedTraining(coding, found.classes, EncodedData(data, self.weights, variables))
 
@@ -651,21 +573,3 @@ def _codes_of_block(
             raise InputError(f"column {own.name!r} changed between two passes over the table")
         out[:] = found
     return codes
-
-
-def _without_unused(coding: TableCoding, codes: NDArray[np.integer]) -> TableCoding:
-    """Without categories that no row has; ``codes`` (n_features, n_rows) are changed in place."""
-    columns = list(coding.columns)
-    for i, column in enumerate(columns):
-        if column.kind != "categorical":
-            continue
-        arity, n_categories = column.variable.arity, len(column.categories)
-        counts = np.bincount(codes[i], minlength=arity)[:n_categories]
-        if not counts.all():
-            kept = np.flatnonzero(counts)
-            place = np.zeros(arity, dtype=codes.dtype)
-            place[kept] = np.arange(len(kept))
-            place[n_categories:] = len(kept)  # the state for missing values
-            codes[i] = place[codes[i]]
-            columns[i] = replace(column, categories=tuple(column.categories[k] for k in kept))
-    return TableCoding(tuple(columns))
