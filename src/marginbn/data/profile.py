@@ -217,7 +217,7 @@ class ColumnProfile:
 
     def where_missing(self) -> NDArray[np.bool_]:
         """Which rows have no value."""
-        return pa.chunked_array(self.missing, pa.bool_()).to_numpy()
+        return np.asarray(pa.chunked_array(self.missing, pa.bool_()))
 
     def _give_up_counting(self) -> None:
         """Keep no levels where there are too many: memory must not grow with the rows."""

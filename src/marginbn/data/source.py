@@ -350,7 +350,7 @@ def array_of_objects(name: str, values: Sequence[Any]) -> pa.Array:
         refuse(name, refused)
     if kinds <= {bool}:
         return pa.array(present, pa.bool_())
-    if all(issubclass(kind, (numbers.Real, Decimal)) and kind is not bool for kind in kinds):
+    if bool not in kinds and all(issubclass(kind, (numbers.Real, Decimal)) for kind in kinds):
         whole = all(issubclass(kind, (int, np.integer)) for kind in kinds)
         if whole and all(abs(int(value or 0)) < 10**38 for value in present):
             return pa.array([v if v is None else Decimal(int(v)) for v in present])
@@ -455,7 +455,7 @@ def source_of_duckdb(relation: Any) -> Source:
     return Source(tuple(relation.columns), read, "DuckDB relation")
 
 
-class _TemporaryFolder:
+class TemporaryFolder:
     """A folder that is removed with this object."""
 
     def __init__(self) -> None:
@@ -465,7 +465,7 @@ class _TemporaryFolder:
 
 def source_of_lazy_frame(frame: Any) -> Source:
     """The query runs once, into a temporary file, block by block by polars itself."""
-    folder = _TemporaryFolder()
+    folder = TemporaryFolder()
     frame.sink_parquet(folder.path / "frame.parquet")
     source = source_of_path(folder.path)
 

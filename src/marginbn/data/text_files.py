@@ -15,12 +15,12 @@ import codecs
 import csv
 import io
 import re
+import shutil
 import time
 import weakref
-from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from marginbn.data.columns import MISSING_TEXTS
-from marginbn.data.source import Source
+from marginbn.data.source import Source, TemporaryFolder, check_distinct_names
 from marginbn.exceptions import FormatError, InputError
 
 DELIMITERS = {".csv": ",;\t|", ".tsv": "\t", ".txt": "\t,;|"}
@@ -106,7 +106,7 @@ def opened(path: Path) -> Iterator[Any]:
         raise InputError(f"cannot read {str(path)!r}: {reason}") from error
     codec = PACKED.get(path.suffix.lower())
     with file:
-        yield file if codec is None else _Unpacked(file, path, codec)
+        yield file if codec is None else io.BufferedReader(_Unpacked(file, path, codec))
 
 
 class _Unpacked(io.RawIOBase):
@@ -121,17 +121,13 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes; none at the end."""
+        """Put the next bytes into a buffer; their number is 0 at the end."""
         try:
-            data: bytes = self._stream.read(size if size >= 0 else None)
+            data: bytes = self._stream.read(len(buffer))
         except (OSError, EOFError, pa.ArrowInvalid) as error:
             reason = f"the {self._codec} file is damaged: {error}"
             raise format_error(str(self._path), None, reason) from error
+        buffer[: len(data)] = data
         self._count += len(data)
         if self._count > self._limit:
             reason = (
@@ -139,16 +135,14 @@ class _Unpacked(io.RawIOBase):
                 f"{MAX_EXPANSION} times its size; unpack it yourself if it is no attack"
             )
             raise format_error(str(self._path), None, reason)
-        return data
+        return len(data)
 
 
 def load_bytes(path: Path) -> bytes:
     """Content of a file, unpacked if its name says so."""
     with opened(path) as stream:
-        try:
-            return b"".join(iter(partial(stream.read, 1 << 20), b""))
-        except OSError as error:
-            raise InputError(f"cannot read {str(path)!r}: {error.strerror or error}") from error
+        data: bytes = stream.read()
+    return data
 
 
 def load_text(path: Path, encoding: str = "utf-8") -> str:
@@ -260,27 +254,21 @@ def is_blank(row: Sequence[str]) -> bool:
 
 
 def _checked_header(row: Sequence[str], path: str, line: int) -> tuple[str, ...]:
-    names = _named([name.strip() for name in row])
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        listed = ", ".join(map(repr, repeated))
-        reason = (
-            f"column names must be distinct, these repeat: {listed}; rename them, or add a first "
-            "line with names if the file has none"
-        )
-        raise format_error(path, line, reason)
-    return names
-
-
-def _named(names: Sequence[str]) -> tuple[str, ...]:
-    """A column without a name, as pandas and R write for the row index, is named as pandas does."""
-    found = []
-    for place, name in enumerate(names):
+    """Names of the columns; one without a name, as pandas and R write for the row index, is named
+    as pandas does.
+    """
+    given, names = [name.strip() for name in row], []
+    for place, name in enumerate(given):
         own = name or f"Unnamed: {place}"
-        while not name and own in names:
+        while not name and own in given:
             own += "_"
-        found.append(own)
-    return tuple(found)
+        names.append(own)
+    try:
+        check_distinct_names(names)
+    except InputError as error:
+        remedy = "rename them, or add a first line with names if the file has none"
+        raise format_error(path, line, f"{error}; {remedy}") from None
+    return tuple(names)
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -293,81 +281,39 @@ def source_of_text(
     delimiter: str | None = None,
     encoding: str = "utf-8",
     missing: frozenset[str] = MISSING_TEXTS,
+    origin: str = "",
 ) -> Source:
-    """A delimited file; ``suffix`` is its format, ``missing`` the texts that become null."""
-    encoding = checked_encoding(encoding)
+    """A delimited file; ``suffix`` is its format, ``missing`` the texts that become null, and
+    ``origin`` its name in messages.
+    """
+    encoding, origin = checked_encoding(encoding), origin or str(path)
     checked_delimiter(delimiter)
     with opened(path) as stream:
-        head = _head_of(stream, path)
-    layout = find_layout(
-        head, str(path), suffix, delimiter, encoding, is_all=len(head) < HEAD_BYTES
-    )
-
-    def read(names: Sequence[str]) -> Iterator[Any]:
-        with opened(path) as stream:
-            explain = partial(_explain, path, layout)
-            yield from _read_rows(stream, layout, names, missing, explain)
-
-    return Source(
-        layout.names, read, str(path), is_text=True, line_of=partial(_line_of_row, path, layout)
-    )
+        head = stream.read(HEAD_BYTES)
+    layout = find_layout(head, origin, suffix, delimiter, encoding, is_all=len(head) < HEAD_BYTES)
+    rows = partial(_read_rows, path, layout, missing)
+    line_of = partial(_line_of_row, path, layout)
+    return Source(layout.names, rows, origin, is_text=True, line_of=line_of)
 
 
-def source_of_stream(
-    stream: BinaryIO, *, delimiter: str | None = None, encoding: str = "utf-8"
-) -> Source:
-    """CSV from standard input or a pipe, which can be read once."""
-    encoding = checked_encoding(encoding)
-    origin = "standard input"
-    head = _head_of(stream, Path(origin))
-    layout = find_layout(head, origin, ".csv", delimiter, encoding, is_all=len(head) < HEAD_BYTES)
-    passes = iter([io.BufferedReader(_Joined(head, stream))])
-
-    def read(names: Sequence[str]) -> Iterator[Any]:
-        rest = next(passes, None)
-        if rest is None:
-            raise InputError(f"{origin} can be read only once; save it in a file first")
-        yield from _read_rows(rest, layout, names, MISSING_TEXTS, None)
-
-    return Source(
-        layout.names, read, origin, is_text=True, line_of=lambda row: row + 1 + layout.skipped
-    )
+def source_of_stream(stream: BinaryIO, **settings: Any) -> Source:
+    """CSV from standard input or a pipe, by way of a temporary file."""
+    folder = TemporaryFolder()
+    path = folder.path / "table.csv"
+    with path.open("wb") as file:
+        shutil.copyfileobj(stream, file)
+    source = source_of_text(path, ".csv", origin="standard input", **settings)
+    return replace(source, read=partial(_read_kept, folder, source))
 
 
-def _head_of(stream: Any, path: Path) -> bytes:
-    """The first bytes, fewer than :data:`HEAD_BYTES` only if there are no more."""
-    parts: list[bytes] = []
-    try:
-        while (n_left := HEAD_BYTES - sum(map(len, parts))) > 0 and (part := stream.read(n_left)):
-            parts.append(part)
-    except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error.strerror or error}") from error
-    return b"".join(parts)
-
-
-class _Joined(io.RawIOBase):
-    """Bytes that were read already, and the stream they were read from."""
-
-    def __init__(self, begun: bytes, stream: BinaryIO) -> None:
-        self._begun, self._stream = begun, stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._begun[: len(buffer)] or self._stream.read(len(buffer))
-        self._begun = self._begun[len(buffer) :]
-        buffer[: len(data)] = data
-        return len(data)
+def _read_kept(_: TemporaryFolder, source: Source, names: Sequence[str]) -> Iterator[Any]:
+    return source.read(names)
 
 
 def _read_rows(
-    stream: Any, layout: Layout, names: Sequence[str], missing: frozenset[str], explain: Any
+    path: Path, layout: Layout, missing: frozenset[str], names: Sequence[str]
 ) -> Iterator[pa.Table]:
-    """Tables of texts; ``explain`` finds the line of an error, where the file can be read again."""
-    if not layout.is_plain:
-        yield from _read_slowly(stream, layout, names)
-        return
+    """Tables of texts; for the line of an error the file is read again."""
     wrong: list[Any] = []
 
     def judge(row: Any) -> str:
@@ -376,16 +322,14 @@ def _read_rows(
             return "error"
         return "skip"
 
-    try:
-        yield from _read_quickly(stream, layout, names, missing, judge)
-    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        if explain is not None:
-            explain(error)
-        if wrong:
-            reason = f"expected {wrong[0].expected_columns} fields, got {wrong[0].actual_columns}"
-            line = None if wrong[0].number is None else wrong[0].number
-            raise format_error(layout.path, line, reason) from None
-        raise format_error(layout.path, None, " ".join(str(error).split())) from None
+    with opened(path) as stream:
+        if not layout.is_plain:
+            yield from _read_slowly(stream, layout, names)
+            return
+        try:
+            yield from _read_quickly(stream, layout, names, missing, judge)
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            _explain(path, layout, error, wrong)
 
 
 class _Lent:
@@ -443,8 +387,7 @@ def _csv_rows(
     """Line and fields of every row below the header that is not blank, by the csv module; if it is
     ``strict``, errors name the line.
     """
-    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
-    lines = io.TextIOWrapper(buffered, layout.encoding, newline="", errors="surrogateescape")
+    lines = io.TextIOWrapper(stream, layout.encoding, newline="", errors="surrogateescape")
     csv.field_size_limit(MAX_ROW_BYTES)
     reader = csv.reader(
         _spaces_trimmed(islice(lines, layout.skipped, None), layout.delimiter),
@@ -484,18 +427,20 @@ def _read_slowly(stream: Any, layout: Layout, names: Sequence[str]) -> Iterator[
             yield pa.table({n: pa.array(columns[i], pa.string()) for n, i in places.items()})
 
 
-def _explain(path: Path, layout: Layout, error: Exception) -> NoReturn:
+def _explain(path: Path, layout: Layout, error: Exception, wrong: Sequence[Any]) -> NoReturn:
     """The error of a file that pyarrow does not read, with its line: the file is read again."""
     text = " ".join(str(error).split())
     if isinstance(error, UnicodeDecodeError) or "UTF8" in text:
         name = "utf-8-sig" if layout.encoding == "utf-8" else layout.encoding
-        decode_text(load_bytes(path), str(path), name)
+        decode_text(load_bytes(path), layout.path, name)
     with opened(path) as stream, closing(_csv_rows(stream, layout)) as rows:
         for _ in rows:
             pass
     if "straddling" in text:
         text = f"a row is longer than {MAX_ROW_BYTES >> 20} MB; is a quote not closed?"
-    raise format_error(str(path), None, text) from None
+    if wrong:
+        text = f"expected {wrong[0].expected_columns} fields, got {wrong[0].actual_columns}"
+    raise format_error(layout.path, None, text) from None
 
 
 def _line_of_row(path: Path, layout: Layout, row: int) -> int:

@@ -409,11 +409,10 @@ class TrainingRows:
     def weights(self) -> NDArray[np.float64]:
         """Weights of the rows that stay."""
         found, wanted = self.found, self.settings.class_weight
-        weights = found.weights[self.cost.kept]
-        if wanted is None:
-            return weights
-        codes = found.class_codes[self.cost.kept]
-        return weights * class_factors(wanted, found.classes, codes)[codes]
+        codes, weights = found.class_codes[self.cost.kept], found.weights[self.cost.kept]
+        if wanted is not None:
+            weights = weights * class_factors(wanted, found.classes, codes)[codes]
+        return weights
 
     @cached_property
     def drawn(self) -> LabelledTable:
