@@ -704,7 +704,7 @@ def test_report_uses_the_test_part_of_a_data_set(tmp_path: Path) -> None:
     [
         (["--test", "x.csv"], "needs --data as well"),
         (["--folds", 1], "must be 0 or at least 2"),
-        (["--fold-time", 0], "must be positive seconds"),
+        (["--fold-time", 0], "--fold-time must be a positive number, got 0"),
     ],
 )
 def test_report_refuses_wrong_options(saved: Path, options: list[object], message: str) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from html import escape
 from typing import Any
@@ -137,7 +137,8 @@ class TracePoint:
 
     ``scale`` is that of the problem, see :func:`relative_gap`; ``rows`` the weight of all rows, 0
     where the objective is not a sum over rows. ``proof`` are the seconds after the start between
-    which the proof is likely (:data:`~marginbn.solvers.run.ROOT_GAP_LAW`).
+    which the proof is likely (:data:`~marginbn.solvers.run.ROOT_GAP_LAW`). Both are for progress
+    lines: a model file does not keep them, and points are equal without them.
 
     Examples
     --------
@@ -151,8 +152,8 @@ class TracePoint:
     objective: float
     bound: float
     scale: float = 1.0
-    rows: float = 0.0
-    proof: tuple[float, float] | None = None
+    rows: float = field(default=0.0, compare=False)
+    proof: tuple[float, float] | None = field(default=None, compare=False)
 
     @property
     def gap(self) -> float:
