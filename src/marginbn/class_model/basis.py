@@ -47,7 +47,7 @@ from marginbn.data.discretize import quantile_cuts
 from marginbn.data.encode import Coding, TableCoding, learn_coding
 from marginbn.data.labelled import LabelledTable, MissingPolicy
 from marginbn.exceptions import InputError
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import CodeArray, FloatArray, IntArray
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.structure import Structure
 
@@ -310,7 +310,7 @@ class TableCells:
             column[:] = np.where(code < 0, feature.n_cells, code + (code >= feature.n_cells))
         return compacted
 
-    def to_bins(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+    def to_bins(self, codes: NDArray[np.integer[Any]]) -> CodeArray:
         """Bins (rows, features) of cells, -1 for unknown."""
         bins = np.empty(codes.shape, dtype=np.int32)
         for column, code, feature in zip(bins.T, codes.T, self.features, strict=True):

@@ -26,7 +26,7 @@ from marginbn.data.labelled import (
     stratified_folds,
     stratified_holdout,
 )
-from marginbn.problem.array_types import FloatArray
+from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.structure import Structure
 
@@ -70,7 +70,7 @@ class PrecisionChoice:
 
     precisions: Precisions
     log_loss: float
-    rows: NDArray[np.intp]
+    rows: IndexArray
     log_posterior: FloatArray
     n_fits: int
     is_complete: bool
@@ -82,8 +82,8 @@ class _Fold:
 
     trainer: Trainer
     weights: FloatArray
-    codes: NDArray[np.int32]
-    classes: NDArray[np.intp]
+    codes: CodeArray
+    classes: IndexArray
 
     def validate(self, precisions: Precisions, is_late: IsLate) -> tuple[float, FloatArray]:
         """Log loss of the held-out rows after a fit, and their log posteriors."""
@@ -139,7 +139,7 @@ class _ValidatedLoss:
         return best
 
 
-def split_rows(labels: NDArray[Any], seed: int = 0) -> tuple[NDArray[np.intp], list[Split]]:
+def split_rows(labels: NDArray[Any], seed: int = 0) -> tuple[IndexArray, list[Split]]:
     """Rows to choose by, and which of these to learn from and to hold out, in turn."""
     drawn = np.arange(len(labels))
     if len(labels) > ENOUGH_ROWS:

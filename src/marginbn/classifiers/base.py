@@ -42,6 +42,7 @@ from marginbn.network.explain import Explanations, as_rows, explain_codes, influ
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent
+from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.encoded import EncodedData, with_class_column
 from marginbn.problem.structure import CLASS, Structure
 from marginbn.proof.checker.verdict import Verdict
@@ -193,7 +194,7 @@ class TableEstimator(FittedAttributes, BaseEstimator):
         preparation = self.preparation_
         return preparation.apply(validation.read_more_rows(self, X, preparation))
 
-    def encode(self, X: Any) -> NDArray[np.int32]:
+    def encode(self, X: Any) -> CodeArray:
         """Rows to answer as codes of the features, (n_samples, n_features); -1 is unknown."""
         unseen = UnseenCategories(self.row_coding)
         codes = unseen.encode(self.prepare(X))
@@ -423,7 +424,7 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
             is_stopped=is_stopped,
         )
 
-    def encode(self, X: Any) -> NDArray[np.int32]:
+    def encode(self, X: Any) -> CodeArray:
         """Rows to predict as codes of the features, (n_samples, n_features); -1 is unknown.
 
         Codes are states of ``network_``, or with trained tables their cells. The values of a single
@@ -443,7 +444,7 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         """
         return self.coding_ if self.class_model_ is None else self.class_model_.design.cells.coding
 
-    def log_joint_of_codes(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
+    def log_joint_of_codes(self, codes: NDArray[np.integer]) -> FloatArray:
         """log P(c, known features) for every row and class; unknown features are summed out.
 
         With trained tables it is log P(c | known features). ``codes`` (n_samples, n_variables) are
@@ -453,7 +454,7 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
             return self.network_.log_joint_per_class(codes)
         return log_answers(self.answers_, codes[:, 1:])
 
-    def _log_joint(self, X: Any) -> NDArray[np.float64]:
+    def _log_joint(self, X: Any) -> FloatArray:
         """The same of rows to predict; many rows are read, encoded and answered piece by piece."""
         check_is_fitted(self)
         stream = as_stream(X)
@@ -468,7 +469,7 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         unseen.warn()
         return answers
 
-    def _log_joint_of_codes(self, blocks: Iterable[NDArray[np.int32]]) -> NDArray[np.float64]:
+    def _log_joint_of_codes(self, blocks: Iterable[CodeArray]) -> FloatArray:
         """The same of codes of the features, block by block."""
         return np.concatenate([self.log_joint_of_codes(with_class_column(b)) for b in blocks])
 
@@ -478,19 +479,19 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         labels: NDArray[Any] = self.classes_[decided]
         return labels
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> FloatArray:
         """Log posterior of every class, shape (n_samples, n_classes)."""
         return log_posteriors(self._log_joint(X))
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Posterior of every class, shape (n_samples, n_classes)."""
         return np.exp(self.predict_log_proba(X))
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> FloatArray:
         """Log odds of the second class if there are two classes, else log posteriors."""
         log_proba = self.predict_log_proba(X)
         if len(self.classes_) == 2:
-            odds: NDArray[np.float64] = log_proba[:, 1] - log_proba[:, 0]
+            odds: FloatArray = log_proba[:, 1] - log_proba[:, 0]
             return odds
         return log_proba
 
@@ -503,14 +504,14 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         codes = self.encode(as_rows(X))  # first: it refuses an unfitted estimator
         return self.explain_encoded(codes, y)
 
-    def explain_encoded(self, codes: NDArray[np.int32], y: Any = None) -> Explanations:
+    def explain_encoded(self, codes: CodeArray, y: Any = None) -> Explanations:
         """The same of rows that are codes already, as :meth:`encode` makes them."""
         if self.answers_ is None:
             return explain_codes(self.network_, self.classes_, codes, y)
         return explain_cells(self.answers_, self.classes_, codes, y)
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
+    def feature_importances_(self) -> FloatArray:
         """How far each column of the training table, known alone, moves the class probabilities.
 
         For a column with states s and classes c it is 1/2 sum |P(c, s) - P(c) P(s)|, with two
@@ -581,7 +582,7 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         return draw_figure(network.structure, network.variables, caption)
 
 
-def log_posteriors(log_joint: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_posteriors(log_joint: FloatArray) -> FloatArray:
     """log P(c | known features) of log P(c, known features), both (n_rows, n_classes)."""
-    normalised: NDArray[np.float64] = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+    normalised: FloatArray = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
     return normalised

@@ -18,6 +18,7 @@ from marginbn.data.columns import Column
 from marginbn.data.labelled import LabelledTable, class_factors, cost_of_places, label_codes
 from marginbn.data.preparation import TableSettings
 from marginbn.data.table import Table, as_table
+from marginbn.problem.array_types import FloatArray
 
 _ABSENT = "(missing)"
 
@@ -39,13 +40,13 @@ class _Baseline:
         self.classes_: NDArray[Any] = self._model.classes_
         return self
 
-    def predict_proba(self, table: Table) -> NDArray[np.float64]:
+    def predict_proba(self, table: Table) -> FloatArray:
         """Probability of every class."""
         used = as_table(
             table.select(self._preparation.used_names), kinds=self._preparation.used_kinds
         )
         features = as_table(self._preparation.apply(used), kinds=self._kinds)
-        answer: NDArray[np.float64] = self._model.predict_proba(_as_array(features))
+        answer: FloatArray = self._model.predict_proba(_as_array(features))
         return answer
 
     def _fitted(self, features: Table, labels: NDArray[Any]) -> Any:

@@ -29,6 +29,7 @@ from marginbn.data.labelled import stratified_folds
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 from marginbn.interrupts import in_deaf_children
+from marginbn.problem.array_types import FloatArray, IndexArray
 from marginbn.solvers.result import Status
 
 NORMAL_QUANTILE = 1.96
@@ -214,14 +215,14 @@ class _FoldAnswer:
 
     score: FoldScore
     classes: NDArray[Any]
-    probabilities: NDArray[np.float64]
+    probabilities: FloatArray
     messages: list[Message]
 
 
 def _pool(
     answers: Sequence[_FoldAnswer],
     labels: NDArray[Any],
-    tests: Sequence[NDArray[np.intp]],
+    tests: Sequence[IndexArray],
 ) -> Quality:
     """Quality over all folds; a class that a fold did not learn has probability 0 in it."""
     names = sorted({str(c) for answer in answers for c in answer.classes})
@@ -238,8 +239,8 @@ def _score_fold(
     make_classifier: MakeClassifier,
     table: Table,
     labels: NDArray[Any],
-    train: NDArray[np.intp],
-    test: NDArray[np.intp],
+    train: IndexArray,
+    test: IndexArray,
 ) -> _FoldAnswer:
     """Fit on one part, predict the other."""
     with warnings.catch_warnings(record=True) as caught:

@@ -42,6 +42,7 @@ from marginbn.data.training import TrainingRows, survey, survey_rows
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
+from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.candidates import Arcs
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
@@ -251,7 +252,7 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
 
     # ------------------------------------------------------------------ what the network says
 
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
+    def score_samples(self, X: Any) -> FloatArray:
         """Log probability of the states of every row (of its bins, no density); unknown values are
         summed out. Many rows, and tables that are read in pieces, are answered piece by piece.
         """
@@ -265,10 +266,10 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
             return np.concatenate([self._score_codes(self.encode(piece)) for piece in pieces])
         return self._score_codes(self.encode(X))
 
-    def _score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _score_codes(self, codes: CodeArray) -> FloatArray:
         joint = self.network_.log_joint_per_class(codes)
         known = codes[:, 0] >= 0
-        values: NDArray[np.float64] = logsumexp(joint, axis=1)
+        values: FloatArray = logsumexp(joint, axis=1)
         values[known] = joint[known, codes[known, 0]]
         return values
 

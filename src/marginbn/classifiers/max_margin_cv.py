@@ -49,7 +49,7 @@ from marginbn.data.training import TrainingRows, encode_training
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.interrupts import REQUESTS, in_deaf_children
 from marginbn.network.network import BayesianNetwork
-from marginbn.problem.array_types import FloatArray
+from marginbn.problem.array_types import FloatArray, IndexArray
 from marginbn.problem.candidates import ClassArcs
 from marginbn.problem.encoded import EncodedData, with_class_column
 from marginbn.problem.margins import MarginKind
@@ -58,7 +58,7 @@ from marginbn.problem.structure import Structure
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status
 
-RowScore = Callable[[FloatArray, NDArray[np.intp]], FloatArray]
+RowScore = Callable[[FloatArray, IndexArray], FloatArray]
 """(log posteriors (n, n_classes), true class or -1 for one never learned) -> (n,)"""
 
 SMALLEST_LOG = math.log(np.finfo(np.float64).eps)
@@ -66,13 +66,13 @@ SMALLEST_LOG = math.log(np.finfo(np.float64).eps)
 _TIE = 1e-12  # scores that differ by less are equal: they are means of the same numbers
 
 
-def accuracy_of_rows(log_posterior: FloatArray, truth: NDArray[np.intp]) -> FloatArray:
+def accuracy_of_rows(log_posterior: FloatArray, truth: IndexArray) -> FloatArray:
     """1 where the most probable class (the first of equals) is the true one."""
     hits: FloatArray = (log_posterior.argmax(axis=1) == truth).astype(np.float64)
     return hits
 
 
-def log_posterior_of_truth(log_posterior: FloatArray, truth: NDArray[np.intp]) -> FloatArray:
+def log_posterior_of_truth(log_posterior: FloatArray, truth: IndexArray) -> FloatArray:
     """log p_y of every row."""
     values = log_posterior[np.arange(len(truth)), truth]
     return np.maximum(np.where(truth < 0, -np.inf, values), SMALLEST_LOG)
@@ -84,7 +84,7 @@ SCORINGS: dict[str, RowScore] = {
 }
 
 
-def class_codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+def class_codes(labels: NDArray[Any], classes: NDArray[Any]) -> IndexArray:
     """Place of each label among the sorted classes, -1 where it is none of them."""
     place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     return np.where(classes[place] == labels, place, -1).astype(np.intp)
@@ -354,8 +354,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     def _validate_fold(
         self,
         rows: LabelledTable,
-        train: NDArray[np.intp],
-        test: NDArray[np.intp],
+        train: IndexArray,
+        test: IndexArray,
         max_parents: int,
         fold: int,
         budget: Budget,

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marginbn.exceptions import InputError
 from marginbn.network.wording import align, percent, share
+from marginbn.problem.array_types import BoolArray, FloatArray
 
 CALIBRATION_BINS = 10
 _MOST_CONFUSED = 12
@@ -148,7 +149,7 @@ def _by_class(
     names: Sequence[str],
     truth: NDArray[Any],
     predicted: NDArray[Any],
-    given: NDArray[np.float64],
+    given: FloatArray,
 ) -> tuple[ClassQuality, ...]:
     answers = []
     judged = [1, 1] if len(names) == 2 else range(len(names))  # two classes have one AUC
@@ -168,7 +169,7 @@ def _by_class(
     return tuple(answers)
 
 
-def _area(is_class: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
+def _area(is_class: BoolArray, scores: FloatArray) -> float:
     """Area under the ROC curve: the share of pairs of a row of the class and another row in which
     the first has the larger score, ties counted half (Mann-Whitney, by mean ranks).
     """
@@ -179,9 +180,7 @@ def _area(is_class: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
     return float(larger / (n_class * (len(scores) - n_class)))
 
 
-def _rows_above(
-    is_second: NDArray[np.bool_], probability: NDArray[np.float64]
-) -> tuple[tuple[int, int], ...]:
+def _rows_above(is_second: BoolArray, probability: FloatArray) -> tuple[tuple[int, int], ...]:
     """At each threshold of 0, 1, ..., 100 %: rows with a larger probability of the second class,
     those of the second class and those of the first.
     """
@@ -191,14 +190,14 @@ def _rows_above(
     return tuple((int(a), int(b)) for a, b in zip(*counts, strict=True))
 
 
-def _log_loss(names: Sequence[str], truth: NDArray[Any], given: NDArray[np.float64]) -> float:
+def _log_loss(names: Sequence[str], truth: NDArray[Any], given: FloatArray) -> float:
     places = {name: i for i, name in enumerate(names)}
     own = given[np.arange(len(truth)), [places[label] for label in truth.tolist()]]
     return float(-np.log(np.clip(own, np.finfo(np.float64).eps, 1.0)).mean())
 
 
 def _calibration(
-    confidence: NDArray[np.float64], right: NDArray[np.bool_]
+    confidence: FloatArray, right: BoolArray
 ) -> tuple[tuple[CalibrationBin, ...], float]:
     """Curve over bins of equal width, and the mean distance from the diagonal by rows."""
     bins = np.minimum((confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)

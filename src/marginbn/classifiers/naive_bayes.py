@@ -14,11 +14,11 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from marginbn.classifiers.base import BaseBNClassifier, Fitted
 from marginbn.data.training import TrainingRows
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure
@@ -116,7 +116,7 @@ def augmented_tree(data: EncodedData) -> Structure:
     return Structure(tuple(parents))
 
 
-def _information(data: EncodedData, features: list[int]) -> NDArray[np.float64]:
+def _information(data: EncodedData, features: list[int]) -> FloatArray:
     """Conditional mutual information of all pairs of features, (n, n)."""
     n = len(features)
     found = np.zeros((n, n))
@@ -127,7 +127,7 @@ def _information(data: EncodedData, features: list[int]) -> NDArray[np.float64]:
     return found
 
 
-def _spanning_tree(weights: NDArray[np.float64]) -> list[int]:
+def _spanning_tree(weights: FloatArray) -> list[int]:
     """Parents in a maximum spanning tree of a symmetric matrix, by Prim; -1 for the root, node 0.
 
     The tree grows from the root by the heaviest edge that leaves it; equal ones are decided for the

@@ -22,6 +22,7 @@ from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.network.explain import Explanations, explain_codes
 from marginbn.network.observed import number_of, state_of
 from marginbn.network.wording import counted
+from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.structure import Structure
 
@@ -60,8 +61,8 @@ class HeldOut:
     """
 
     labels: NDArray[Any]
-    weights: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
+    weights: FloatArray
+    probabilities: FloatArray
 
     def quality(self, classes: NDArray[Any]) -> Quality:
         """All measures of the predictions."""
@@ -152,7 +153,7 @@ def train_tables(
     return model, HeldOut(table.labels[judged], table.weights[judged], np.exp(choice.log_posterior))
 
 
-def log_answers(answers: Answers, codes: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+def log_answers(answers: Answers, codes: NDArray[np.integer[Any]]) -> FloatArray:
     """Log posteriors (rows, classes) of rows of cells, -1 for unknown."""
     posterior = answers.posterior(without_lone_missing(answers.model.design.cells, codes))
     return np.log(np.maximum(posterior, 1e-300))  # in place of zero
@@ -179,7 +180,7 @@ def without_lone_missing(
 
 def encode_evidence(
     answers: Answers, evidence: Mapping[str | int, Any], preparation: Preparation
-) -> NDArray[np.int32]:
+) -> CodeArray:
     """Codes (1, features) of known values by column name; everything else is unknown.
 
     A number has its cell; the label of a bin stands for all cells of the bin.
@@ -210,7 +211,7 @@ def explain_cells(
     """Explanations of rows of cells: from the base rate, each known value takes a step."""
     codes = without_lone_missing(answers.model.design.cells, codes)
 
-    def contribute(labels: NDArray[np.intp], rivals: NDArray[np.intp]) -> NDArray[np.float64]:
+    def contribute(labels: IndexArray, rivals: IndexArray) -> FloatArray:
         values = np.zeros((len(codes), answers.network.n_variables))
         for own, row, label, rival in zip(values, codes, labels, rivals, strict=True):
             own[0], own[1:] = answers.contributions(row, int(label), int(rival))

@@ -28,6 +28,7 @@ from marginbn.data.preparation import Preparation
 from marginbn.data.source import array_of_objects, check_distinct_names, source_of_memory
 from marginbn.data.table import Kinds, Table, as_table
 from marginbn.exceptions import InputError
+from marginbn.problem.array_types import FloatArray, IndexArray
 
 Check = Callable[[str, Any], object]
 """(name, value) -> refuses a wrong value with a message that begins with the name"""
@@ -138,9 +139,7 @@ def read_plain_rows(
 
 
 @as_input_errors()
-def read_features(
-    estimator: Any, X: Any, *, kinds: Kinds, rows: NDArray[np.intp] | None = None
-) -> Table:
+def read_features(estimator: Any, X: Any, *, kinds: Kinds, rows: IndexArray | None = None) -> Table:
     """Table of the feature columns of training; sets ``feature_names_in_`` and the like.
 
     Only the given ``rows`` are read, so that others cannot influence how kinds are inferred.
@@ -245,7 +244,7 @@ def check_shape(n_rows: int, n_columns: int) -> None:
         )
 
 
-def _take(X: Any, rows: NDArray[np.intp] | None) -> Any:
+def _take(X: Any, rows: IndexArray | None) -> Any:
     return X if rows is None else _safe_indexing(X, rows)
 
 
@@ -265,9 +264,7 @@ def read_target(y: Any) -> tuple[NDArray[Any], str]:
     return labels, name or CLASS_NAME
 
 
-def _read_weights(
-    sample_weight: Any, labels: NDArray[Any]
-) -> tuple[NDArray[np.intp] | None, NDArray[np.float64]]:
+def _read_weights(sample_weight: Any, labels: NDArray[Any]) -> tuple[IndexArray | None, FloatArray]:
     """Rows of positive weight (None for all) and their weights."""
     if sample_weight is None:
         return None, np.ones(len(labels))

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
-from numpy.typing import NDArray
 
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import check_shape
@@ -36,6 +35,7 @@ from marginbn.data.training import TrainingRows, survey_rows
 from marginbn.datasets import load_dataset
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.wording import listing
+from marginbn.problem.array_types import CodeArray
 from marginbn.problem.encoded import EncodedData, with_class_column
 
 
@@ -144,7 +144,7 @@ def find_kept(asked: Sequence[str], names: Sequence[str]) -> list[str]:
 
 def encoded_chunks(
     classifier: BaseBNClassifier, source: Source, kept: Sequence[str] = ()
-) -> Iterator[tuple[pa.Table, NDArray[np.int32]]]:
+) -> Iterator[tuple[pa.Table, CodeArray]]:
     """Every block of rows and its codes, class column included; -1 is summed out."""
     preparation, coding = classifier.preparation_, classifier.row_coding
     for block, codes in coded_blocks(preparation, coding, source, kept, may_lack=True):

@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, MarginBNError
+from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntArray
 from marginbn.problem.encoded import frozen
 
 Kind = Literal["numeric", "categorical"]
@@ -72,8 +73,8 @@ class Column:
 
     name: str
     kind: Kind
-    numbers: NDArray[np.float64]
-    codes: NDArray[np.int32]
+    numbers: FloatArray
+    codes: CodeArray
     categories: tuple[Scalar, ...]
 
     @classmethod
@@ -102,12 +103,12 @@ class Column:
         return len(self.numbers) if self.kind == "numeric" else len(self.codes)
 
     @property
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> BoolArray:
         """True where the value is missing, bool (n_rows,)."""
         return np.isnan(self.numbers) if self.kind == "numeric" else self.codes < 0
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> IntArray:
         """Rows of every category; empty if numeric."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.categories))
 
@@ -158,7 +159,7 @@ class Column:
         return Column.numeric(self.name, levels[self.codes])
 
 
-def is_code_like(numbers: NDArray[np.float64]) -> bool:
+def is_code_like(numbers: FloatArray) -> bool:
     """Whether numbers are whole and have one to ten distinct values, as codes have.
 
     Examples
@@ -170,7 +171,7 @@ def is_code_like(numbers: NDArray[np.float64]) -> bool:
     return bool(few)
 
 
-def few_values(present: NDArray[np.float64], known: set[float]) -> set[float] | None:
+def few_values(present: FloatArray, known: set[float]) -> set[float] | None:
     """The distinct values with those known before; None once one is no whole number or there are
     too many.
     """
@@ -244,7 +245,7 @@ def parse_number(value: Scalar | Decimal | Fraction) -> float | None:
         return float("inf")
 
 
-def numbers_of_texts(texts: Sequence[str]) -> NDArray[np.float64] | None:
+def numbers_of_texts(texts: Sequence[str]) -> FloatArray | None:
     """All texts as numbers, or None if one of them is none."""
     numbers = [parse_number(text) for text in texts]
     return None if None in numbers else np.array(numbers, dtype=np.float64)

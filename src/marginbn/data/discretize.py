@@ -22,9 +22,9 @@ from itertools import pairwise
 from math import log1p, log2
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import CodeArray, FloatArray, IntArray
 from marginbn.problem.labels import ANY_NUMBER
 
 # Entropies closer than this many bits per row are equal: rounding leaves about 1e-15, so mirror-
@@ -221,7 +221,7 @@ _FEW_CUTS = 100  # up to which all comparisons are quicker than a search; below 
 _PIECE = 16_384  # values that stay in the cache meanwhile
 
 
-def assign_bins(values: ArrayLike, cuts: ArrayLike) -> NDArray[np.int32]:
+def assign_bins(values: ArrayLike, cuts: ArrayLike) -> CodeArray:
     """Bin code of each value: the number of cuts strictly below it, and -1 for NaN.
 
     Parameters

@@ -34,6 +34,7 @@ from marginbn.data.discretize import (
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError, warn_user
+from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.labels import MISSING_LABEL
 
@@ -77,7 +78,7 @@ class Coding:
             labels = (*labels, missing)
         return Variable(self.name, labels)
 
-    def encode(self, column: Column) -> NDArray[np.int32]:
+    def encode(self, column: Column) -> CodeArray:
         """Codes of a column, read as the kind it had in training; -1 where not known."""
         column = column.as_kind(self.kind)
         if self.kind == "numeric":
@@ -91,7 +92,7 @@ class Coding:
             codes = np.where(column.missing, np.int32(last), codes)
         return codes
 
-    def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> NDArray[Any]:
+    def draw(self, codes: CodeArray, rng: np.random.Generator) -> NDArray[Any]:
         """Values of codes: categories as they were given, training values of a bin at random, None
         for a missing value.
         """
@@ -105,7 +106,7 @@ class Coding:
 def learn_coding(
     column: Column,
     class_codes: NDArray[np.integer],
-    weights: NDArray[np.float64],
+    weights: FloatArray,
     n_classes: int,
     missing_state: bool,
     is_whole: bool = True,
@@ -132,7 +133,7 @@ class TableCoding:
         """One variable per feature."""
         return tuple(c.variable for c in self.columns)
 
-    def encode(self, table: Table) -> NDArray[np.int32]:
+    def encode(self, table: Table) -> CodeArray:
         """Codes (n_rows, n_features), -1 where not known; columns are matched by position."""
         if table.n_columns != len(self.columns):
             raise InputError(
@@ -189,7 +190,7 @@ def learn_codings(
         with a :class:`DataWarning`.
     """
     codings, hurried = [], list[str]()
-    few: NDArray[np.intp] | None = None
+    few: IndexArray | None = None
     for column in rows.features.columns:
         with_state, is_numeric = column.name in state_columns, column.kind == "numeric"
         if is_numeric and few is None and rows.n_rows > ENOUGH_ROWS and is_late():
@@ -228,7 +229,7 @@ class UnseenCategories:
         self._coding = coding
         self._counts: dict[str, Counter[str]] = {}
 
-    def encode(self, table: Table) -> NDArray[np.int32]:
+    def encode(self, table: Table) -> CodeArray:
         """Codes of a table as of :meth:`TableCoding.encode`; what is new in it is counted."""
         codes = self._coding.encode(table)
         for coding, column in zip(self._coding.columns, table.columns, strict=True):

@@ -22,6 +22,7 @@ from marginbn.data.columns import SHOWN, Column, listed, parse_number
 from marginbn.data.discretize import assign_bins, mdlp_cuts
 from marginbn.data.labelled import LabelledTable, label_codes, mixed_bits, row_keys, sampled_rows
 from marginbn.data.table import Table
+from marginbn.problem.array_types import BoolArray, IntArray
 from marginbn.problem.encoded import count_states
 
 LOOKED_AT = 20_000
@@ -82,7 +83,7 @@ def drop_of(names: Sequence[str]) -> str:
 # --- the class ------------------------------------------------------------------------------------
 
 
-def _may_leak(column: Column, y: NDArray[np.int64]) -> bool:
+def _may_leak(column: Column, y: IntArray) -> bool:
     """Whether some rows leave it open that the column gives the class away: most do not.
 
     Values, or as many bins of them, have a majority class in these rows; a column that is right in
@@ -99,7 +100,7 @@ def _may_leak(column: Column, y: NDArray[np.int64]) -> bool:
     return bool(rare < LEAST_ROWS or 2 * wrong <= rare)
 
 
-def _leak(column: Column, y: NDArray[np.int64]) -> tuple[int, int] | None:
+def _leak(column: Column, y: IntArray) -> tuple[int, int] | None:
     """Held-out rows that the column alone gets right, and how many there are; None if it does not
     get nearly all of them right.
 
@@ -123,7 +124,7 @@ def _leak(column: Column, y: NDArray[np.int64]) -> tuple[int, int] | None:
 
 
 def _judge(
-    column: Column, y: NDArray[np.integer], half: NDArray[np.bool_], n_classes: int
+    column: Column, y: NDArray[np.integer], half: BoolArray, n_classes: int
 ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
     """Classes of the rows that are not in the half, and the most frequent class of their value, or
     of their bin by cuts of the half, in the half; rows whose value it does not have are left out.

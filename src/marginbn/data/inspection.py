@@ -23,7 +23,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.data.columns import SHOWN, Column, listed
 from marginbn.data.discretize import N_BINS
@@ -41,6 +40,7 @@ from marginbn.data.table import Kinds, as_column, as_table
 from marginbn.data.texts import is_amount_kind, is_date_kind
 from marginbn.data.training import TrainingRows, survey_rows
 from marginbn.exceptions import DataWarning, InputError
+from marginbn.problem.array_types import IntArray
 
 RARE_COUNT = 5
 """A category or class with fewer rows is called rare."""
@@ -329,7 +329,7 @@ def _inspect_column(column: Column, rows: TrainingRows, states: dict[str, int]) 
     )
 
 
-def _remark(column: Column, plan: ColumnPlan, counts: NDArray[np.int64], n_rare: int) -> str:
+def _remark(column: Column, plan: ColumnPlan, counts: IntArray, n_rare: int) -> str:
     if plan.left_out:
         return f"left out: {plan.left_out}"
     if is_date_kind(plan.kind):

@@ -37,11 +37,12 @@ from numpy.typing import NDArray
 from marginbn.data.columns import listed
 from marginbn.data.table import Table, as_column
 from marginbn.exceptions import DataWarning, InputError, warn_user
+from marginbn.problem.array_types import BoolArray, FloatArray, IndexArray, IntArray, WordArray
 
 CLASS_NAME = "class"
 """Name of the class column in every data set of this package."""
 
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+Split = tuple[IndexArray, IndexArray]
 """Rows to learn from and rows to measure on."""
 
 
@@ -65,8 +66,8 @@ class LabelledTable:
 
     features: Table
     target: str
-    weights: NDArray[np.float64]
-    positions: NDArray[np.intp]
+    weights: FloatArray
+    positions: IndexArray
     given_labels: NDArray[Any]
 
     @classmethod
@@ -76,8 +77,8 @@ class LabelledTable:
         labels: NDArray[Any],
         target: str = CLASS_NAME,
         *,
-        weights: NDArray[np.float64] | None = None,
-        kept: NDArray[np.intp] | None = None,
+        weights: FloatArray | None = None,
+        kept: IndexArray | None = None,
     ) -> LabelledTable:
         """Rows of weight one, or of the given weights; `kept` if only some labels have a row."""
         while target in features.names:
@@ -121,7 +122,7 @@ class LabelledTable:
             positions=self.positions[rows],
         )
 
-    def sample(self) -> NDArray[np.intp] | slice:
+    def sample(self) -> IndexArray | slice:
         """The rows that belong to the sample of all rows that were given."""
         drawn = sampled_rows(len(self.given_labels), SAMPLE_ROWS)
         if drawn is None:
@@ -145,7 +146,7 @@ def label_codes(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]
 
 def class_factors(
     class_weight: ClassWeight, classes: NDArray[Any], codes: NDArray[np.integer]
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Factor of the weight of every class: None, "balanced", or a mapping.
 
     Classes are named by their label or its text; those that are not named weigh one.
@@ -282,7 +283,7 @@ def _without_singletons(splits: list[Split], labels: NDArray[Any]) -> list[Split
     return usable or splits  # every row a class of its own: then as they come
 
 
-def _shuffled_by_class(labels: NDArray[Any], seed: int) -> NDArray[np.intp]:
+def _shuffled_by_class(labels: NDArray[Any], seed: int) -> IndexArray:
     """All rows, one class after the other, in random order within a class."""
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     return shuffled[np.argsort(labels[shuffled], kind="stable")]
@@ -317,7 +318,7 @@ class MissingCost:
         Classes of which no row stays.
     """
 
-    kept: NDArray[np.bool_]
+    kept: BoolArray
     state_columns: tuple[str, ...]
     dropping_columns: tuple[str, ...]
     lost_classes: tuple[Any, ...]
@@ -329,7 +330,7 @@ class MissingCost:
 
 
 def cost_of_places(
-    missing: Mapping[str, NDArray[np.bool_]],
+    missing: Mapping[str, BoolArray],
     codes: NDArray[np.integer],
     policy: str,
     classes: NDArray[Any],
@@ -351,9 +352,7 @@ def cost_of_places(
     return MissingCost(kept, tuple(states), tuple(dropping), tuple(lost.tolist()))
 
 
-def _columns_with_state(
-    missing: Mapping[str, NDArray[np.bool_]], codes: NDArray[np.integer]
-) -> list[str]:
+def _columns_with_state(missing: Mapping[str, BoolArray], codes: NDArray[np.integer]) -> list[str]:
     """Columns whose missing values become a state under "auto", in their order."""
     few = [name for name, places in missing.items() if places.mean() <= MOST_ROWS]
     few.sort(key=lambda name: int(missing[name].sum()))
@@ -362,19 +361,19 @@ def _columns_with_state(
     return [name for name in missing if name not in few]
 
 
-def _is_bearable(dropped: NDArray[np.bool_], codes: NDArray[np.integer]) -> bool:
+def _is_bearable(dropped: BoolArray, codes: NDArray[np.integer]) -> bool:
     of_class = np.bincount(codes, dropped) / np.maximum(np.bincount(codes), 1)
     return bool(dropped.mean() <= MOST_ROWS and of_class.max() <= MOST_OF_A_CLASS)
 
 
-def _any(places: Sequence[NDArray[np.bool_]], n_rows: int) -> NDArray[np.bool_]:
+def _any(places: Sequence[BoolArray], n_rows: int) -> BoolArray:
     found = np.zeros(n_rows, dtype=np.bool_)
     for one in places:
         found |= one
     return found
 
 
-def report_cost(cost: MissingCost, missing: Mapping[str, NDArray[np.bool_]], policy: str) -> None:
+def report_cost(cost: MissingCost, missing: Mapping[str, BoolArray], policy: str) -> None:
     """Warn of rows that are left out, or refuse to leave them out."""
     if not cost.n_dropped:
         return
@@ -394,7 +393,7 @@ def report_cost(cost: MissingCost, missing: Mapping[str, NDArray[np.bool_]], pol
     )
 
 
-def _lost_text(cost: MissingCost, policy: str, missing: Mapping[str, NDArray[np.bool_]]) -> str:
+def _lost_text(cost: MissingCost, policy: str, missing: Mapping[str, BoolArray]) -> str:
     counts = {name: int(places.sum()) for name, places in missing.items()}
     worst = sorted(counts, key=counts.__getitem__, reverse=True)[:3]
     remedy = (
@@ -413,12 +412,12 @@ SAMPLE_ROWS = 250_000
 """Rows of the sample; a table of no more rows is its own sample."""
 
 
-def row_keys(first_row: int, n_rows: int) -> NDArray[np.uint64]:
+def row_keys(first_row: int, n_rows: int) -> WordArray:
     """Keys of consecutive rows."""
     return mixed_bits(np.arange(first_row + 1, first_row + n_rows + 1, dtype=np.uint64))
 
 
-def mixed_bits(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed_bits(keys: WordArray) -> WordArray:
     """Hashes of numbers: the finaliser of splitmix64, a bijection of 64 bits."""
     keys = keys * np.uint64(0x9E3779B97F4A7C15)
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -426,7 +425,7 @@ def mixed_bits(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return keys ^ (keys >> np.uint64(31))
 
 
-def sampled_rows(n_rows: int, most: int) -> NDArray[np.intp] | None:
+def sampled_rows(n_rows: int, most: int) -> IndexArray | None:
     """Rows of a sample of so many rows, in their order; None if it is all of them."""
     if n_rows <= most:
         return None
@@ -434,7 +433,7 @@ def sampled_rows(n_rows: int, most: int) -> NDArray[np.intp] | None:
     return np.flatnonzero(keys <= np.partition(keys, most - 1)[most - 1])
 
 
-SamplePart = tuple[pa.Table, NDArray[np.int64]]
+SamplePart = tuple[pa.Table, IntArray]
 """Rows that belong to the sample as far as is known, and their numbers."""
 
 

@@ -59,6 +59,7 @@ from marginbn.data.texts import (
     read_as,
 )
 from marginbn.exceptions import InputError
+from marginbn.problem.array_types import CodeArray, IntArray
 
 OTHER_LABEL = "other"
 MAX_STATES = 50
@@ -205,7 +206,7 @@ class TableSettings:
     def learn(
         self,
         features: Table,
-        counts: Mapping[str, NDArray[np.int64]] | None = None,
+        counts: Mapping[str, IntArray] | None = None,
         n_rows: int | None = None,
     ) -> Preparation:
         """What becomes of the columns.
@@ -232,7 +233,7 @@ class TableSettings:
         self,
         column: Column,
         wanted: WantedKind | None,
-        counts: NDArray[np.int64] | None,
+        counts: IntArray | None,
         n_rows: int | None,
     ) -> ColumnPlan:
         """What becomes of a column; one whose own kind is declared is meant to be used."""
@@ -266,9 +267,7 @@ class TableSettings:
         return ColumnPlan(column.name, "categorical", "", rare, other)
 
 
-def _amount_plan(
-    column: Column, wanted: WantedKind | None, counts: NDArray[np.int64]
-) -> ColumnPlan | None:
+def _amount_plan(column: Column, wanted: WantedKind | None, counts: IntArray) -> ColumnPlan | None:
     """How the texts of a column become numbers: as asked for, or as they are written."""
     if is_amount_kind(wanted):
         return ColumnPlan(column.name, wanted)
@@ -277,7 +276,7 @@ def _amount_plan(
     return None if found is None else ColumnPlan(column.name, found[0], merged=found[1])
 
 
-def rare_categories(counts: NDArray[np.int64]) -> list[int]:
+def rare_categories(counts: IntArray) -> list[int]:
     """Positions of the categories that become "other": none, or at least two. ``counts`` are the
     rows of every category.
     """
@@ -362,7 +361,7 @@ def coded_blocks(
     kept: Sequence[str] = (),
     *,
     may_lack: bool = False,
-) -> Iterator[tuple[pa.Table, NDArray[np.int32]]]:
+) -> Iterator[tuple[pa.Table, CodeArray]]:
     """Blocks of a source, with the ``kept`` columns too, and their codes (n_rows, n_features).
 
     Code -1 is unknown: values that training never saw, of which a warning tells at the end, and
@@ -420,7 +419,7 @@ class RowCoder:
                 codes |= dict.fromkeys(plan.merged, codes[plan.other])
             self._columns.append((i, plan.name, codes, missing))
 
-    def encode(self, row: Mapping[str, Any] | Sequence[Any]) -> NDArray[np.int32] | None:
+    def encode(self, row: Mapping[str, Any] | Sequence[Any]) -> CodeArray | None:
         """Codes (1, n_features) of the values of a row by name, or in the order of training."""
         codes = np.empty((1, len(self._columns)), dtype=np.int32)
         by_name = row if isinstance(row, Mapping) else None
@@ -442,7 +441,7 @@ class RowCoder:
 
 def encode_row(
     preparation: Preparation, coding: TableCoding, row: Mapping[str, Any] | Sequence[Any]
-) -> NDArray[np.int32] | None:
+) -> CodeArray | None:
     """Codes of one row, None if it takes a closer look; the coder is kept with the coding."""
     kept = coding.__dict__.get("_row_coder")
     if kept is None or kept[0] is not preparation:

@@ -29,7 +29,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
-from numpy.typing import NDArray
 
 from marginbn.data.columns import (
     GLANCE,
@@ -45,6 +44,7 @@ from marginbn.data.columns import (
     tidy,
     whole_number,
 )
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 
 MOST_LEVELS = 1 << 20
 """Distinct texts of a column that are kept: those of a longer one name its rows."""
@@ -92,7 +92,7 @@ def _family(name: str, kind: pa.DataType) -> str:
     return "other" if types.is_null(kind) or types.is_boolean(kind) else "text"
 
 
-def levels_of(array: pa.Array) -> tuple[list[Any], NDArray[np.int64]]:
+def levels_of(array: pa.Array) -> tuple[list[Any], IntArray]:
     """Distinct values of an array as Python values, and the place of every row among them; -1
     where it is null.
     """
@@ -101,7 +101,7 @@ def levels_of(array: pa.Array) -> tuple[list[Any], NDArray[np.int64]]:
     return encoded.dictionary.to_pylist(), places
 
 
-def numbers_of(array: pa.Array) -> NDArray[np.float64]:
+def numbers_of(array: pa.Array) -> FloatArray:
     """float64 of an array of numbers, booleans or nulls, NaN where it is null."""
     if types.is_boolean(array.type):
         array = array.cast(pa.int8())
@@ -112,7 +112,7 @@ def numbers_of(array: pa.Array) -> NDArray[np.float64]:
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def numbers_of_fields(array: pa.Array) -> NDArray[np.float64] | None:
+def numbers_of_fields(array: pa.Array) -> FloatArray | None:
     """Fields of a file as finite numbers, NaN where missing; None if that takes a closer look."""
     try:  # words betray themselves in a few rows, and are refused slowly where there are many
         _trimmed(array[:GLANCE]).cast(pa.float64())
@@ -215,7 +215,7 @@ class ColumnProfile:
         self.is_partial |= not is_missing.all()
         return True
 
-    def where_missing(self) -> NDArray[np.bool_]:
+    def where_missing(self) -> BoolArray:
         """Which rows have no value."""
         return np.asarray(pa.chunked_array(self.missing, pa.bool_()))
 
@@ -275,7 +275,7 @@ class ColumnProfile:
             by_label.setdefault(str(value), value)
         return ColumnReading(self.name, kind, self.is_text, tuple(by_label.values()))
 
-    def counts(self, reading: ColumnReading) -> NDArray[np.int64]:
+    def counts(self, reading: ColumnReading) -> IntArray:
         """Rows of every category of a reading."""
         counts = np.zeros(len(reading.categories), dtype=np.int64)
         for value, count in self.levels.items():
@@ -379,7 +379,7 @@ class ColumnReading:
             )
         return Column.numeric(self.name, numbers)
 
-    def _numbers_of_levels(self, array: pa.Array) -> NDArray[np.float64]:
+    def _numbers_of_levels(self, array: pa.Array) -> FloatArray:
         """Numbers of texts and categories, each looked at once."""
         levels, places = levels_of(array)
         parsed = np.full(len(levels) + 1, np.nan)

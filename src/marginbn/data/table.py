@@ -28,7 +28,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from marginbn.data.arff import source_of_arff
 from marginbn.data.columns import Column, Kind, WantedKind, listed
@@ -55,6 +54,7 @@ from marginbn.data.text_files import (
 )
 from marginbn.data.texts import read_as
 from marginbn.exceptions import InputError
+from marginbn.problem.array_types import BoolArray
 
 Kinds: TypeAlias = (
     Literal["auto"] | WantedKind | Mapping[str, str] | Mapping[int, str] | Sequence[str]
@@ -107,7 +107,7 @@ class Table:
         return {column.name: column.kind for column in self.columns}
 
     @property
-    def complete(self) -> NDArray[np.bool_]:
+    def complete(self) -> BoolArray:
         """True for rows without a missing value, bool (n_rows,)."""
         complete = np.ones(self.n_rows, dtype=np.bool_)
         for column in self.columns:

@@ -51,6 +51,7 @@ from marginbn.data.source import Source
 from marginbn.data.table import Table, read_block, read_rows, resolve_kinds
 from marginbn.data.texts import is_amount_kind, read_as
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.problem.encoded import PIECE, EncodedData, Variable
 
 IN_MEMORY_BYTES = 1 << 30
@@ -62,7 +63,7 @@ FORETOLD_AFTER = 1.0
 N_PASSES = 2
 """Passes over a table that is read in blocks."""
 
-Places = dict[str, NDArray[np.bool_]]
+Places = dict[str, BoolArray]
 """Where values are missing: bool (n_rows,) of every column that lacks some."""
 
 TableWork = Callable[[Table], Any]
@@ -93,11 +94,11 @@ class Survey:
     target: str | None
     sample: Table
     positions: NDArray[np.integer]
-    counts: dict[str, NDArray[np.int64]]
+    counts: dict[str, IntArray]
     missing: Places
     classes: NDArray[Any]
     class_codes: NDArray[np.integer]
-    weights: NDArray[np.float64]
+    weights: FloatArray
     rows: LabelledTable | tuple[Source, Sequence[ColumnReading]]
 
     @property
@@ -406,7 +407,7 @@ class TrainingRows:
         return self.preparation.apply_to_all(self.found.sample)
 
     @cached_property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> FloatArray:
         """Weights of the rows that stay."""
         found, wanted = self.found, self.settings.class_weight
         codes, weights = found.class_codes[self.cost.kept], found.weights[self.cost.kept]

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.data.columns import Column
 from marginbn.data.labelled import CLASS_NAME, Dataset
 from marginbn.data.table import Table
 from marginbn.exceptions import InputError
+from marginbn.problem.array_types import BoolArray, IntArray
 
 _MONKS_ARITIES = (3, 3, 2, 3, 4, 2)
 _MONKS_TRAIN_SIZES = {1: 124, 2: 169, 3: 122}
@@ -189,9 +189,9 @@ def make_led(n: int = 1000, noise: float = 0.1, seed: int = 0) -> Dataset:
     return Dataset("led-7", train, None, CLASS_NAME, "digits on a faulty seven-segment display")
 
 
-def _monks_label(problem: int, values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _monks_label(problem: int, values: IntArray) -> IntArray:
     a1, a2, _, a4, a5, _ = values.T
-    label: NDArray[np.bool_]
+    label: BoolArray
     if problem == 1:
         label = (a1 == a2) | (a5 == 1)
     elif problem == 2:
@@ -201,15 +201,15 @@ def _monks_label(problem: int, values: NDArray[np.int64]) -> NDArray[np.int64]:
     return label.astype(np.int64)
 
 
-def _all_settings(arities: Sequence[int]) -> NDArray[np.int64]:
+def _all_settings(arities: Sequence[int]) -> IntArray:
     """Every combination of values 0..arity-1, in lexicographic order."""
     return np.array(list(itertools.product(*map(range, arities))), dtype=np.int64)
 
 
 def _categorical_table(
     names: Sequence[str],
-    values: NDArray[np.int64],
-    label: NDArray[np.int64],
+    values: IntArray,
+    label: IntArray,
     arities: Sequence[int],
     *,
     first: int = 0,
@@ -223,7 +223,7 @@ def _categorical_table(
     return Table((*columns, _class_column(label, n_classes)))
 
 
-def _class_column(label: NDArray[np.int64], n_classes: int) -> Column:
+def _class_column(label: IntArray, n_classes: int) -> Column:
     return Column.categorical(CLASS_NAME, label, range(n_classes))
 
 

@@ -28,11 +28,10 @@ from marginbn.data.text_files import decode_text, format_error, load_bytes
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export import scanner
 from marginbn.files import PathLike, shorten, write_atomic, write_text
-from marginbn.problem.array_types import FloatArray
+from marginbn.problem.array_types import FloatArray, WordArray
 from marginbn.problem.candidates import MAX_CANDIDATES, CandidateSets
 from marginbn.problem.encoded import Variable
 from marginbn.problem.masks import (
-    Masks,
     ParentSets,
     masks_from_members,
     masks_of,
@@ -136,7 +135,7 @@ def problem_from_jkl(text: str, path: str = "local scores") -> StructureProblem:
     return StructureProblem(candidates, np.concatenate(scores), variables)
 
 
-def _has_acyclic_choice(groups: list[Masks]) -> bool:
+def _has_acyclic_choice(groups: list[WordArray]) -> bool:
     """Whether variables can be put in an order in which each has a set among those before it.
 
     Placing as many as possible never hurts, so placing until nothing changes tells.
@@ -152,7 +151,7 @@ def _has_acyclic_choice(groups: list[Masks]) -> bool:
     return True
 
 
-Block = tuple[Masks, FloatArray]
+Block = tuple[WordArray, FloatArray]
 """Parent sets and scores of a variable."""
 
 

@@ -22,7 +22,6 @@ from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
 from marginbn.files import (
@@ -37,6 +36,7 @@ from marginbn.files import (
 )
 from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure, is_acyclic
 
@@ -156,9 +156,7 @@ def check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place:
         raise MisfitError(f"{place}: the graph has a directed cycle")
 
 
-def _parse_table(
-    values: list[float | None], shape: tuple[int, ...], place: str
-) -> NDArray[np.float64]:
+def _parse_table(values: list[float | None], shape: tuple[int, ...], place: str) -> FloatArray:
     if reason := describe_size(shape):
         raise MisfitError(f"{place}: {reason}")
     check_length(values, math.prod(shape), place)

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.data.columns import numbers_of_texts
 from marginbn.data.text_files import decode_text, format_error
 from marginbn.exceptions import FormatError
 from marginbn.files import PathLike, read_bytes, shorten
+from marginbn.problem.array_types import FloatArray
 
 _ESCAPED = re.compile(r"\\u\{([0-9a-fA-F]{0,6})\}")
 
@@ -161,7 +161,7 @@ class Scanner:
         start, end = group[0].start, group[-1].end
         return Word(self._text[start:end], start, end)
 
-    def numbers(self, stop: str) -> NDArray[np.float64]:
+    def numbers(self, stop: str) -> FloatArray:
         """Numbers up to the stop, which is stepped over; commas are white space."""
         start, end = self.pos, self._find(stop)
         self.pos = end + 1
@@ -233,9 +233,7 @@ def _word_pattern(stops: str) -> re.Pattern[str]:
     return re.compile(f'[^ \t\r\n\f\v"{re.escape(stops)}]+')
 
 
-def parse_numbers(
-    texts: list[str], error: Callable[[str, str], FormatError]
-) -> NDArray[np.float64]:
+def parse_numbers(texts: list[str], error: Callable[[str, str], FormatError]) -> FloatArray:
     """The texts as finite numbers; ``error(reason, text)`` makes the error for one that is none."""
     numbers = numbers_of_texts(texts)
     if numbers is None or not np.isfinite(numbers).all():

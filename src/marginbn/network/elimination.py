@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import ProblemTooLargeError
-from marginbn.problem.array_types import FloatArray
+from marginbn.problem.array_types import CodeArray, FloatArray
 
 MAX_CELLS = 2**27
 """Largest table that is ever built, per case: 1 GiB of floats."""
@@ -299,7 +299,7 @@ def trace_back(trail: Sequence[Step], observed: Mapping[int, int]) -> dict[int, 
     return codes
 
 
-def draw_back(trail: Sequence[Step], codes: NDArray[np.int32], rng: np.random.Generator) -> None:
+def draw_back(trail: Sequence[Step], codes: CodeArray, rng: np.random.Generator) -> None:
     """Fill in the columns of the eliminated variables with independent draws.
 
     With the later variables drawn, a step's product is proportional to the conditional
@@ -317,7 +317,7 @@ def draw_states(
     given: tuple[NDArray[np.integer], ...],
     n: int,
     rng: np.random.Generator,
-) -> NDArray[np.int32]:
+) -> CodeArray:
     """Draw ``n`` states from the rows (last axis) of an unnormalised log table.
 
     ``given`` holds one array of ``n`` codes per leading axis and selects the row of each draw.

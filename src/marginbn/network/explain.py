@@ -43,7 +43,7 @@ from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import bar_table
 from marginbn.network.wording import align, assignment, counted, shorten, visible
-from marginbn.problem.array_types import FloatArray, IndexArray
+from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray
 from marginbn.problem.encoded import with_class_column
 from marginbn.problem.structure import CLASS
 
@@ -224,7 +224,7 @@ class Explanations(Sequence[Explanation]):
 
     network: BayesianNetwork
     classes: NDArray[Any]
-    codes: NDArray[np.int32]
+    codes: CodeArray
     rows: IndexArray
     labels: IndexArray
     rivals: IndexArray
@@ -376,7 +376,7 @@ def influence(joint: FloatArray) -> float:
 def explain_codes(
     network: BayesianNetwork,
     classes: NDArray[Any],
-    features: NDArray[np.int32],
+    features: CodeArray,
     y: Any = None,
     log_joint: FloatArray | None = None,
     contribute: Contribute | None = None,

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
 from marginbn.network import elimination
@@ -24,7 +23,7 @@ from marginbn.network.elimination import (
     max_out,
     sum_out,
 )
-from marginbn.problem.array_types import FloatArray
+from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.structure import Structure
 
 Codes = Mapping[int, int]
@@ -60,7 +59,7 @@ class Inference:
         """The most probable state of all variables."""
         return elimination.trace_back(self._full_trail(observed, max_out), observed)
 
-    def draw(self, n: int, observed: Codes, rng: np.random.Generator) -> NDArray[np.int32]:
+    def draw(self, n: int, observed: Codes, rng: np.random.Generator) -> CodeArray:
         """Independent draws of all variables given the evidence, int32 (n, n_variables)."""
         codes = np.empty((n, len(self.arities)), dtype=np.int32)
         trail = self._full_trail(observed, sum_out)

@@ -33,7 +33,7 @@ from marginbn.network.elimination import check_cells
 from marginbn.network.inference import Inference, refuse_impossible
 from marginbn.network.observed import quoted, state_of
 from marginbn.network.svg import draw_figure
-from marginbn.problem.array_types import FloatArray
+from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.margins import estimate_log_tables
 from marginbn.problem.structure import EquivalenceClass, Structure
@@ -205,7 +205,7 @@ class BayesianNetwork:
         n: int,
         random_state: int | np.random.Generator | None = None,
         evidence: Evidence | None = None,
-    ) -> NDArray[np.int32]:
+    ) -> CodeArray:
         """Draw ``n`` independent joint states, int32 (n, n_variables).
 
         With evidence (value by variable name) the draws follow the exact conditional

@@ -6,6 +6,9 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+CodeArray = NDArray[np.int32]
+"""States of variables, -1 where unknown."""
+
 WordArray = NDArray[np.uint64]
 """Sets as bits."""
 

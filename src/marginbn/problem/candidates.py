@@ -19,10 +19,10 @@ from itertools import combinations
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
-from marginbn.problem.masks import Masks, ParentSets, SetTable, masks_of, set_sizes
+from marginbn.problem.array_types import BoolArray, CodeArray, IntArray, WordArray
+from marginbn.problem.masks import ParentSets, SetTable, masks_of, set_sizes
 from marginbn.problem.structure import Structure, describe_cycle, is_acyclic
 
 Arc = tuple[int, int]
@@ -82,24 +82,24 @@ class CandidateSets:
     """
 
     n_variables: int
-    child: NDArray[np.int32]
+    child: CodeArray
     parents: tuple[tuple[int, ...], ...] | ParentSets
     rule: CandidateRule | None = None
 
     @cached_property
-    def masks(self) -> Masks:
+    def masks(self) -> WordArray:
         """uint64 (K, words): the parent sets as bit masks."""
         if isinstance(self.parents, ParentSets):
             return self.parents.masks
         return masks_of(self.parents, self.n_variables)
 
     @cached_property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> IntArray:
         """int64 (K,): the number of parents of every candidate."""
         return set_sizes(self.masks)
 
     @cached_property
-    def offsets(self) -> NDArray[np.int64]:
+    def offsets(self) -> IntArray:
         """int64 (n_variables + 1,): the candidates of i are ``offsets[i]:offsets[i + 1]``."""
         return np.searchsorted(self.child, np.arange(self.n_variables + 1)).astype(np.int64)
 
@@ -134,7 +134,7 @@ class CandidateSets:
                 return group.start + int(found[0])
         raise KeyError((child, members))
 
-    def selection(self, structure: Structure) -> NDArray[np.int64]:
+    def selection(self, structure: Structure) -> IntArray:
         """Flat index of the candidate that ``structure`` chooses for each variable."""
         if structure.n_variables != self.n_variables:
             raise InputError(
@@ -150,7 +150,7 @@ class CandidateSets:
             ) from None
         return np.array(chosen, dtype=np.int64)
 
-    def structure(self, selection: Sequence[int] | NDArray[np.int64]) -> Structure:
+    def structure(self, selection: Sequence[int] | IntArray) -> Structure:
         """The (checked acyclic) structure that a selection stands for."""
         chosen = [int(k) for k in selection]
         own = len(chosen) == self.n_variables and all(
@@ -163,7 +163,7 @@ class CandidateSets:
             )
         return Structure(tuple(self.parents[k] for k in chosen))
 
-    def keep(self, mask: NDArray[np.bool_]) -> CandidateSets:
+    def keep(self, mask: BoolArray) -> CandidateSets:
         """The candidates where ``mask`` is true."""
         parents: tuple[tuple[int, ...], ...] | ParentSets
         if isinstance(self.parents, ParentSets):
@@ -172,7 +172,7 @@ class CandidateSets:
             parents = tuple(p for p, kept in zip(self.parents, mask, strict=True) if kept)
         return CandidateSets(self.n_variables, self.child[mask], parents, self.rule)
 
-    def places_in(self, other: CandidateSets) -> NDArray[np.int64]:
+    def places_in(self, other: CandidateSets) -> IntArray:
         """Flat index of every candidate in another list, -1 where it has none."""
         own, others = (np.column_stack([c.child.astype(np.uint64), c.masks]) for c in (self, other))
         return SetTable(others).find(own)

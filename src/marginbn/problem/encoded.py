@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.problem.array_types import CodeArray, FloatArray, IntArray
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -74,7 +75,7 @@ class EncodedData:
     """
 
     codes: NDArray[np.integer]
-    weights: NDArray[np.float64]
+    weights: FloatArray
     variables: tuple[Variable, ...]
     _is_merged: bool = field(default=False, init=False, repr=False)
     """Whether it is known that merging rows would spare nothing."""
@@ -101,7 +102,7 @@ class EncodedData:
             object.__setattr__(self, name, frozen(array))
 
     @cached_property
-    def arities(self) -> NDArray[np.int64]:
+    def arities(self) -> IntArray:
         """Number of states of each variable."""
         return np.array([v.arity for v in self.variables], dtype=np.int64)
 
@@ -175,9 +176,7 @@ class EncodedData:
         return bool(n_distinct > WORTH_MERGING * self.n_samples)
 
 
-def distinct_rows(
-    codes: NDArray[np.integer], arities: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct_rows(codes: NDArray[np.integer], arities: IntArray) -> tuple[IntArray, IntArray]:
     """Index of the first row of each distinct kind, and the kind of every row.
 
     Kinds are in lexicographic order.
@@ -187,7 +186,7 @@ def distinct_rows(
     return first.astype(np.int64), group.reshape(-1).astype(np.int64)
 
 
-def row_keys(codes: NDArray[np.integer], arities: NDArray[np.int64]) -> NDArray[np.int64]:
+def row_keys(codes: NDArray[np.integer], arities: IntArray) -> IntArray:
     """An integer for every row that compares as the row does; where it would overflow, the kinds of
     the columns so far are numbered, which keeps their order.
     """
@@ -215,7 +214,7 @@ MANY_ROWS, WORTH_MERGING = 1_000_000, 0.9
 """In a table of so many rows, equal ones are merged if no more than this part of them differs."""
 
 
-def with_class_column(features: NDArray[np.int32]) -> NDArray[np.int32]:
+def with_class_column(features: CodeArray) -> CodeArray:
     """Feature codes with a column 0 for the class, which prediction ignores."""
     return np.column_stack([np.zeros(len(features), dtype=np.int32), features])
 
@@ -236,9 +235,7 @@ def check_joint_states(data: EncodedData, columns: Sequence[int]) -> int:
     return size
 
 
-def joint_codes(
-    data: EncodedData, columns: Sequence[int], rows: slice = slice(None)
-) -> NDArray[np.int64]:
+def joint_codes(data: EncodedData, columns: Sequence[int], rows: slice = slice(None)) -> IntArray:
     """Mixed-radix code of the joint state of ``columns`` in every sample, last column fastest."""
     check_joint_states(data, columns)
     code = np.zeros(len(data.weights[rows]), dtype=np.int64)
@@ -248,7 +245,7 @@ def joint_codes(
     return code
 
 
-def contingency(data: EncodedData, columns: Sequence[int]) -> NDArray[np.float64]:
+def contingency(data: EncodedData, columns: Sequence[int]) -> FloatArray:
     """Weighted counts of the joint states of ``columns``; shape ``arities[columns]``."""
     check_joint_states(data, columns)
     arities = [int(data.arities[c]) for c in columns]
@@ -261,8 +258,8 @@ def contingency(data: EncodedData, columns: Sequence[int]) -> NDArray[np.float64
 def count_states(
     codes: Sequence[NDArray[np.integer]],
     arities: Sequence[int],
-    weights: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    weights: FloatArray | None = None,
+) -> FloatArray:
     """Weighted counts of the joint states of columns of codes; shape ``arities``.
 
     Rows are taken in blocks whose joint codes stay in the cache, which takes half of the time. Rows

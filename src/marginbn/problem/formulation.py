@@ -46,6 +46,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from marginbn.exceptions import InputError
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.masks import members_of
 from marginbn.problem.problem import StructureProblem
@@ -63,11 +64,11 @@ class MILP:
     """Maximise ``cost @ x``: ``row_lower <= matrix @ x <= row_upper``, ``lower <= x <= upper``."""
 
     matrix: sparse.csr_array  # float64 (n_rows, n_columns), no explicit zeros
-    cost: NDArray[np.float64]  # (n_columns,)
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    row_lower: NDArray[np.float64]  # (n_rows,)
-    row_upper: NDArray[np.float64]
+    cost: FloatArray  # (n_columns,)
+    lower: FloatArray
+    upper: FloatArray
+    row_lower: FloatArray  # (n_rows,)
+    row_upper: FloatArray
     candidates: CandidateSets  # behind the first columns, which are the integer ones
     n_samples: int  # number of tau columns
     n_rivals: int  # margin rows for each of them
@@ -171,16 +172,14 @@ def formulate(
     )
 
 
-def selection_of(candidates: CandidateSets, point: NDArray[np.float64]) -> NDArray[np.int64]:
+def selection_of(candidates: CandidateSets, point: FloatArray) -> IntArray:
     """The candidate with the largest eta of each variable, ties by index."""
     groups = zip(candidates.offsets[:-1], candidates.offsets[1:], strict=True)
     chosen = [int(first + np.argmax(point[first:last])) for first, last in groups]
     return np.array(chosen, dtype=np.int64)
 
 
-def point_of(
-    problem: StructureProblem, milp: MILP, selection: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def point_of(problem: StructureProblem, milp: MILP, selection: IntArray) -> FloatArray:
     """The feasible point of (19) that stands for an acyclic selection."""
     point = np.zeros(milp.n_columns)
     point[selection] = 1.0
@@ -217,7 +216,7 @@ def _matrix(problem: StructureProblem, delta: float, poll: Poll) -> sparse.csr_a
     return matrix
 
 
-def _columns_with_margins(problem: StructureProblem) -> NDArray[np.int64]:
+def _columns_with_margins(problem: StructureProblem) -> IntArray:
     """Candidates that depend on the class; the factor of any other cancels in every margin."""
     if problem.margins is None:
         return np.zeros(0, dtype=np.int64)
@@ -227,8 +226,8 @@ def _columns_with_margins(problem: StructureProblem) -> NDArray[np.int64]:
 
 def _fill_margins(
     problem: StructureProblem,
-    used: NDArray[np.int64],
-    data: NDArray[np.float64],
+    used: IntArray,
+    data: FloatArray,
     indices: NDArray[np.signedinteger],
     poll: Poll,
 ) -> None:
@@ -269,19 +268,19 @@ def _graph_rows(problem: StructureProblem, delta: float) -> sparse.csr_array:
     )
 
 
-def _ordered_pairs(n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ordered_pairs(n: int) -> tuple[IntArray, IntArray]:
     """All (i, j) with i != j, i slowest."""
     tail, head = np.nonzero(~np.eye(n, dtype=bool))
     return tail.astype(np.int64), head.astype(np.int64)
 
 
-def _pair_index(tail: NDArray[np.int64], head: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def _pair_index(tail: IntArray, head: IntArray, n: int) -> IntArray:
     """Position of (tail, head) in :func:`_ordered_pairs`."""
-    index: NDArray[np.int64] = tail * (n - 1) + head - (head > tail)
+    index: IntArray = tail * (n - 1) + head - (head > tail)
     return index
 
 
-def _memberships(candidates: CandidateSets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _memberships(candidates: CandidateSets) -> tuple[IntArray, IntArray]:
     """Every (parent, candidate) pair where the parent is in the candidate's set."""
     parent, sizes = members_of(candidates.masks)
     return parent, np.repeat(np.arange(candidates.n_candidates, dtype=np.int64), sizes)
@@ -303,7 +302,7 @@ def objective_scale(milp: MILP, largest: float = 1.0) -> float:
 
 def bound_allowance(
     milp: MILP,
-    point: NDArray[np.float64],
+    point: FloatArray,
     *,
     scale: float,
     tolerance: float,

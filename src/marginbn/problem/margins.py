@@ -34,19 +34,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.encoded import PIECE, EncodedData, contingency, joint_codes
 from marginbn.problem.structure import Structure
 
 
-def smoothed_log_table(counts: NDArray[np.float64], smoothing: float) -> NDArray[np.float64]:
+def smoothed_log_table(counts: FloatArray, smoothing: float) -> FloatArray:
     """Log parameters from counts; the child's states are the last axis, rows sum to one."""
     smoothed = _smoothed(counts, smoothing)
-    table: NDArray[np.float64] = np.log(smoothed) - np.log(smoothed.sum(axis=-1, keepdims=True))
+    table: FloatArray = np.log(smoothed) - np.log(smoothed.sum(axis=-1, keepdims=True))
     return table
 
 
-def _smoothed(counts: NDArray[np.float64], smoothing: float) -> NDArray[np.float64]:
+def _smoothed(counts: FloatArray, smoothing: float) -> FloatArray:
     """n + s in units of the power of two below s, or of as small a one as has room."""
     room = 1000 - math.frexp(counts.max(initial=0.0))[1]
     exponent = min(1 - math.frexp(smoothing)[1], room)
@@ -55,7 +56,7 @@ def _smoothed(counts: NDArray[np.float64], smoothing: float) -> NDArray[np.float
 
 def estimate_log_tables(
     data: EncodedData, structure: Structure, smoothing: float
-) -> tuple[NDArray[np.float64], ...]:
+) -> tuple[FloatArray, ...]:
     """Log tables of every variable: table i has shape (*arities of its parents, its arity)."""
     return tuple(
         smoothed_log_table(contingency(data, (*parents, child)), smoothing)
@@ -71,22 +72,22 @@ SMALL_TABLE, KEPT_TABLES = 16_000, 512
 
 def multiclass_table(
     data: EncodedData, child: int, parents: Sequence[int], smoothing: float
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """s_k of the soft margin, shape (joint states of the features, n_classes)."""
     axes = (*parents, child)
     return _multiclass_scores(contingency(data, axes), axes, data, smoothing)
 
 
 def _multiclass_scores(
-    counts: NDArray[np.float64], axes: tuple[int, ...], data: EncodedData, smoothing: float
-) -> NDArray[np.float64]:
+    counts: FloatArray, axes: tuple[int, ...], data: EncodedData, smoothing: float
+) -> FloatArray:
     """The same from the counts over ``axes``, child last."""
     return _class_last(smoothed_log_table(counts, smoothing), axes, data)
 
 
 def binary_table(
     data: EncodedData, child: int, parents: Sequence[int], smoothing: float
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """s_k of the binary margin: log odds of class c against the rest, (states, n_classes)."""
     axes = (*parents, child)
     if 0 not in axes:
@@ -96,8 +97,8 @@ def binary_table(
 
 
 def _binary_scores(
-    counts: NDArray[np.float64], axes: tuple[int, ...], data: EncodedData, smoothing: float
-) -> NDArray[np.float64]:
+    counts: FloatArray, axes: tuple[int, ...], data: EncodedData, smoothing: float
+) -> FloatArray:
     """The same from the counts over ``axes``, child last and the class among them."""
     rest = _sum_of_others(counts, axes.index(0))
     if axes[-1] == 0:  # P(C = 1 | S): two states after merging the other classes
@@ -107,9 +108,7 @@ def _binary_scores(
     return _class_last(odds, axes, data)
 
 
-def counts_over(
-    by_state: NDArray[np.float64], axes: tuple[int, ...], data: EncodedData
-) -> NDArray[np.float64]:
+def counts_over(by_state: FloatArray, axes: tuple[int, ...], data: EncodedData) -> FloatArray:
     """Counts (joint states of the features in index order, class) as an array over ``axes``, which
     name the class too.
     """
@@ -119,7 +118,7 @@ def counts_over(
     return np.transpose(by_state.reshape(shape), [order.index(v) for v in axes])
 
 
-def _sum_of_others(counts: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+def _sum_of_others(counts: FloatArray, axis: int) -> FloatArray:
     """Counts of all classes but one, added up from both ends along ``axis``.
 
     Subtracting from the total would round light rows away next to heavy ones, and with two
@@ -132,9 +131,7 @@ def _sum_of_others(counts: NDArray[np.float64], axis: int) -> NDArray[np.float64
     return np.moveaxis(before + after, -1, axis)
 
 
-def _class_last(
-    table: NDArray[np.float64], axes: tuple[int, ...], data: EncodedData
-) -> NDArray[np.float64]:
+def _class_last(table: FloatArray, axes: tuple[int, ...], data: EncodedData) -> FloatArray:
     """Reorder axes to (features in index order, class) and flatten the features."""
     moved = np.transpose(table, sorted(range(len(axes)), key=lambda a: (axes[a] == 0, axes[a])))
     if 0 not in axes:
@@ -157,7 +154,7 @@ class MarginRows:
     derived: dict[type, Any] = field(default_factory=dict, init=False, repr=False)
     """What a solver has made of the rows, by type: problems that differ in gamma share it."""
 
-    _kept: dict[int, NDArray[np.float64]] = field(default_factory=dict, init=False, repr=False)
+    _kept: dict[int, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"derived": {}, "_kept": {}}  # large, and quickly made again
@@ -183,7 +180,7 @@ class MarginRows:
         return rows * self.n_candidates * int(np.dtype(dtype).itemsize)
 
     @cached_property
-    def rivals(self) -> NDArray[np.int64]:
+    def rivals(self) -> IntArray:
         """Rival classes of each true class, int64 (n_classes, n_rivals)."""
         n = self.data.n_classes
         if self.kind == "binary":
@@ -195,7 +192,7 @@ class MarginRows:
         """Child and parents of candidate k."""
         return int(self.candidates.child[k]), self.candidates.parents[k]
 
-    def table(self, k: int) -> NDArray[np.float64]:
+    def table(self, k: int) -> FloatArray:
         """s_k, the class-score table of candidate k; small ones of late are kept."""
         kept = self._kept.get(k)
         if kept is not None:
@@ -209,7 +206,7 @@ class MarginRows:
             self._kept[k] = made
         return made
 
-    def table_from_counts(self, k: int, by_state: NDArray[np.float64]) -> NDArray[np.float64]:
+    def table_from_counts(self, k: int, by_state: FloatArray) -> FloatArray:
         """The same from the counts (joint states of its features in index order, class), for a
         candidate whose family has the class.
         """
@@ -223,7 +220,7 @@ class MarginRows:
         child, parents = self._family(k)
         return [v for v in sorted((child, *parents)) if v != 0]
 
-    def lookup(self, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def lookup(self, k: int) -> tuple[FloatArray, IntArray]:
         """Distinct coefficient rows of candidate k, (T, n_rivals), and the row of every sample.
 
         There is one row per joint state and true class, unless the samples are fewer than that.
@@ -240,9 +237,7 @@ class MarginRows:
         table = self._all_rows(scores) if by_class else scores
         return _CoefficientTable(tuple(self.features(k)), table, by_class)
 
-    def _look_up(
-        self, found: _CoefficientTable | None, rows: slice
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _look_up(self, found: _CoefficientTable | None, rows: slice) -> tuple[FloatArray, IntArray]:
         """Distinct coefficient rows, and the one of every sample."""
         if found is None:
             count = len(self.data.weights[rows])
@@ -254,22 +249,20 @@ class MarginRows:
             return found.table, states
         return self._rows(found.table[states], true), np.arange(len(states))
 
-    def _all_rows(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _all_rows(self, scores: FloatArray) -> FloatArray:
         """Coefficients of every (state, true class), in this order."""
         true = np.arange(scores.size) % self.data.n_classes
         return self._rows(np.repeat(scores, self.data.n_classes, axis=0), true)
 
-    def _rows(self, scores: NDArray[np.float64], true: NDArray[np.integer]) -> NDArray[np.float64]:
+    def _rows(self, scores: FloatArray, true: NDArray[np.integer]) -> FloatArray:
         """Coefficients from the class scores and the true class of each row (eq. 12 and 24)."""
         own = np.take_along_axis(scores, true[:, None].astype(np.int64), axis=1)
         if self.kind == "binary":
             return own
-        difference: NDArray[np.float64] = own - np.take_along_axis(
-            scores, self.rivals[true], axis=1
-        )
+        difference: FloatArray = own - np.take_along_axis(scores, self.rivals[true], axis=1)
         return difference
 
-    def column(self, k: int) -> NDArray[np.float64]:
+    def column(self, k: int) -> FloatArray:
         """Coefficients of candidate k, shape (n_samples, n_rivals)."""
         table, rows = self.lookup(k)
         return table.take(rows, axis=0)
@@ -281,14 +274,12 @@ class MarginRows:
             out[k] = self.column(k)
         return out
 
-    def at(self, selection: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
+    def at(self, selection: Sequence[int] | IntArray) -> FloatArray:
         """Log margins of a structure against each rival (eq. 13), (n_samples, n_rivals)."""
         pieces = list(self.pieces_at(selection))
         return np.concatenate(pieces) if pieces else np.zeros((0, self.n_rivals))
 
-    def pieces_at(
-        self, selection: Sequence[int] | NDArray[np.int64]
-    ) -> Iterator[NDArray[np.float64]]:
+    def pieces_at(self, selection: Sequence[int] | IntArray) -> Iterator[FloatArray]:
         """The same of some rows at a time: few enough to stay in the cache."""
         tables = [self._coefficient_table(int(k)) for k in selection]
         for begin in range(0, self.n_samples, PIECE):
@@ -305,5 +296,5 @@ class _CoefficientTable(NamedTuple):
     """Coefficients by state and class, or class scores by state where these are more than rows."""
 
     features: tuple[int, ...]
-    table: NDArray[np.float64]
+    table: FloatArray
     by_class: bool

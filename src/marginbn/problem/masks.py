@@ -11,12 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import SupportsIndex, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marginbn.problem.array_types import BoolArray, FloatArray
-
-Masks = NDArray[np.uint64]
-"""(sets, words)"""
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray, WordArray
 
 BITS = 64
 """Variables per word."""
@@ -34,7 +30,7 @@ def n_words(n_variables: int) -> int:
     return max(1, -(-n_variables // BITS))
 
 
-def masks_of(sets: Sequence[Sequence[int]], n_variables: int) -> Masks:
+def masks_of(sets: Sequence[Sequence[int]], n_variables: int) -> WordArray:
     """Masks of sets that are given by their members.
 
     Examples
@@ -47,9 +43,7 @@ def masks_of(sets: Sequence[Sequence[int]], n_variables: int) -> Masks:
     return masks_from_members(row, member, len(sets), n_variables)
 
 
-def masks_from_members(
-    row: NDArray[np.int64], member: NDArray[np.int64], n_sets: int, n_variables: int
-) -> Masks:
+def masks_from_members(row: IntArray, member: IntArray, n_sets: int, n_variables: int) -> WordArray:
     """Masks of sets from pairs of a set's number and a member."""
     masks = np.zeros((n_sets, n_words(n_variables)), dtype=np.uint64)
     bits = np.uint64(1) << (member % BITS).astype(np.uint64)
@@ -57,7 +51,7 @@ def masks_from_members(
     return masks
 
 
-def set_sizes(masks: Masks) -> NDArray[np.int64]:
+def set_sizes(masks: WordArray) -> IntArray:
     """Number of members of each set."""
     if hasattr(np, "bitwise_count"):  # numpy 2
         counts = np.bitwise_count(masks)
@@ -66,14 +60,14 @@ def set_sizes(masks: Masks) -> NDArray[np.int64]:
     return np.asarray(counts.sum(axis=1, dtype=np.int64))
 
 
-def members_of(masks: Masks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def members_of(masks: WordArray) -> tuple[IntArray, IntArray]:
     """All members, set after set and increasing, and the size of each set."""
     little = np.ascontiguousarray(masks).astype("<u8", copy=False).view(np.uint8)
     bits = np.unpackbits(little.reshape(len(masks), -1), axis=1, bitorder="little")
     return np.nonzero(bits)[1].astype(np.int64), bits.sum(axis=1, dtype=np.int64)
 
 
-def sorting_order(masks: Masks) -> NDArray[np.int64]:
+def sorting_order(masks: WordArray) -> IntArray:
     """The order by size and then by members, as tuples are compared.
 
     Of two sets of one size the one with the smallest member that the other has not comes first:
@@ -82,26 +76,26 @@ def sorting_order(masks: Masks) -> NDArray[np.int64]:
     return np.lexsort([*_member_keys(masks), set_sizes(masks)])
 
 
-def member_order(masks: Masks) -> NDArray[np.int64]:
+def member_order(masks: WordArray) -> IntArray:
     """The order by members alone: of two sets the one that has the first member in which they
     differ comes first.
     """
     return np.lexsort(_member_keys(masks))
 
 
-def _member_keys(masks: Masks) -> list[NDArray[np.uint64]]:
+def _member_keys(masks: WordArray) -> list[WordArray]:
     return [~_reversed_bits(masks[:, word]) for word in range(masks.shape[1] - 1, -1, -1)]
 
 
 _REVERSED_BYTES = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], dtype=np.uint8)
 
 
-def _reversed_bits(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _reversed_bits(words: WordArray) -> WordArray:
     mirrored = _REVERSED_BYTES[np.ascontiguousarray(words).view(np.uint8).reshape(-1, 8)]
     return np.ascontiguousarray(mirrored[:, ::-1]).view(np.uint64).reshape(-1)
 
 
-def renamed(masks: Masks, names: NDArray[np.int64]) -> Masks:
+def renamed(masks: WordArray, names: IntArray) -> WordArray:
     """The same sets where variable v is called ``names[v]``.
 
     Examples
@@ -117,7 +111,7 @@ def renamed(masks: Masks, names: NDArray[np.int64]) -> Masks:
 class SetTable:
     """Finds sets among many by one number that stands for their words."""
 
-    def __init__(self, masks: Masks) -> None:
+    def __init__(self, masks: WordArray) -> None:
         self.masks = masks
         self.seed = 0
         while True:  # until no two sets have the same number
@@ -130,14 +124,14 @@ class SetTable:
             if self.seed > 8:
                 raise ValueError("a set occurs twice in the list")
 
-    def _keys(self, masks: Masks) -> NDArray[np.uint64]:
+    def _keys(self, masks: WordArray) -> WordArray:
         if masks.shape[1] == 1:
             return np.ascontiguousarray(masks[:, 0])
         factors = np.random.default_rng(self.seed).integers(2**63, size=masks.shape[1]) * 2 + 1
         mixed = (masks ^ (masks >> np.uint64(29))) * factors.astype(np.uint64)
         return np.asarray(np.bitwise_xor.reduce(mixed ^ (mixed >> np.uint64(32)), axis=1))
 
-    def find(self, masks: Masks) -> NDArray[np.int64]:
+    def find(self, masks: WordArray) -> IntArray:
         """Where each set stands, -1 if it does not."""
         place = np.searchsorted(self.keys, self._keys(masks))
         found = self.order[np.minimum(place, len(self.order) - 1)]
@@ -154,7 +148,7 @@ class ParentSets(Sequence[tuple[int, ...]]):
     (2, (0, 2), True)
     """
 
-    def __init__(self, masks: Masks) -> None:
+    def __init__(self, masks: WordArray) -> None:
         self.masks = masks
 
     def __len__(self) -> int:
@@ -206,7 +200,9 @@ LOOK_UP = 16
 """Comparisons that cost as much as looking one set up."""
 
 
-def dominated_sets(masks: Masks, scores: FloatArray, asked: BoolArray | None = None) -> BoolArray:
+def dominated_sets(
+    masks: WordArray, scores: FloatArray, asked: BoolArray | None = None
+) -> BoolArray:
     """Whether a proper subset, among the sets, scores at least as well; False if not ``asked``.
 
     A set of m members is compared either with its 2^m - 1 proper subsets, which are looked up, or
@@ -233,7 +229,7 @@ def dominated_sets(masks: Masks, scores: FloatArray, asked: BoolArray | None = N
     return result
 
 
-def _best_subsets(masks: Masks, size: int, table: SetTable, scores: FloatArray) -> FloatArray:
+def _best_subsets(masks: WordArray, size: int, table: SetTable, scores: FloatArray) -> FloatArray:
     """The best score of any listed proper subset of sets of one size, -inf where there is none."""
     best = np.full(len(masks), -np.inf)
     step = max(1, COMPARED >> size)
@@ -245,7 +241,7 @@ def _best_subsets(masks: Masks, size: int, table: SetTable, scores: FloatArray) 
     return best
 
 
-def _proper_subsets(masks: Masks, size: int) -> Masks:
+def _proper_subsets(masks: WordArray, size: int) -> WordArray:
     """Every proper subset of each set, ((2^size - 1) sets, words)."""
     members = members_of(masks)[0].reshape(len(masks), size)
     subsets = np.zeros((1 << size, *masks.shape), dtype=np.uint64)
@@ -258,9 +254,7 @@ def _proper_subsets(masks: Masks, size: int) -> Masks:
     return subsets[:-1].reshape(-1, masks.shape[1])
 
 
-def _outdone(
-    masks: Masks, own: NDArray[np.int64], best_first: NDArray[np.int64], ahead: NDArray[np.int64]
-) -> BoolArray:
+def _outdone(masks: WordArray, own: IntArray, best_first: IntArray, ahead: IntArray) -> BoolArray:
     """Whether a set that scores at least as well is a proper subset, for each of ``own``."""
     result = np.zeros(len(own), dtype=bool)
     ranked = masks[best_first]

@@ -24,9 +24,9 @@ from functools import cached_property
 from itertools import chain, pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.problem.candidates import CandidateSets, ClassArcs, count_candidates
 from marginbn.problem.encoded import EncodedData, Variable, check_joint_states
 from marginbn.problem.margins import MarginKind, MarginRows
@@ -93,10 +93,10 @@ class StructureProblem:
     """
 
     candidates: CandidateSets
-    linear: NDArray[np.float64]
+    linear: FloatArray
     variables: tuple[Variable, ...]
     margins: MarginRows | None = None
-    weights: NDArray[np.float64] | None = None
+    weights: FloatArray | None = None
     gamma: float = math.inf
     origin: tuple[EncodedData, LocalScore] | None = None
     error: float = 0.0
@@ -135,7 +135,7 @@ class StructureProblem:
         return 0 if self.margins is None else self.margins.n_samples * self.margins.n_rivals
 
     @property
-    def sample_weights(self) -> NDArray[np.float64]:
+    def sample_weights(self) -> FloatArray:
         """Weights of the samples; empty for a linear problem."""
         return np.zeros(0) if self.weights is None else self.weights
 
@@ -150,7 +150,7 @@ class StructureProblem:
         return 1e-9 * max(self.scale, 1e-3 * self._total_weight)
 
     @cached_property
-    def undominated(self) -> NDArray[np.bool_]:
+    def undominated(self) -> BoolArray:
         """bool (K,): candidates that :func:`drop_dominated` keeps."""
         if not self.is_linear:
             return np.ones(self.candidates.n_candidates, dtype=bool)
@@ -173,7 +173,7 @@ class StructureProblem:
         """The same problem with another cap; everything else is shared."""
         return replace(self, gamma=float(gamma))
 
-    def evaluate(self, selection: Sequence[int] | NDArray[np.int64]) -> float:
+    def evaluate(self, selection: Sequence[int] | IntArray) -> float:
         """Objective of a selection from the definition, without looking at cycles."""
         chosen = np.asarray(selection, dtype=np.int64)
         value = math.fsum(self.linear[chosen])
@@ -181,9 +181,7 @@ class StructureProblem:
             return value
         return value + math.fsum(chain.from_iterable(self._capped(self.margins, chosen)))
 
-    def _capped(
-        self, margins: MarginRows, chosen: NDArray[np.int64]
-    ) -> Iterator[NDArray[np.float64]]:
+    def _capped(self, margins: MarginRows, chosen: IntArray) -> Iterator[FloatArray]:
         """What every sample adds to the objective, some at a time."""
         end = 0
         for part in margins.pieces_at(chosen):

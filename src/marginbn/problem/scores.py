@@ -37,50 +37,50 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from marginbn.exceptions import InputError
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.encoded import EncodedData, contingency
 
-LocalScore = Callable[[NDArray[np.float64], float], float]
+LocalScore = Callable[[FloatArray, float], float]
 """(counts of shape (parent states, child states), total weight) -> score in nats"""
 
 
-def log_likelihood(counts: NDArray[np.float64], total: float) -> float:
+def log_likelihood(counts: FloatArray, total: float) -> float:
     """Maximised log likelihood of a (q, r) table; ``total`` is not used."""
     used = counts > 0
     rows = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)[used]
     return float((counts[used] * np.log(counts[used] / rows)).sum())
 
 
-def free_parameters(counts: NDArray[np.float64]) -> int:
+def free_parameters(counts: FloatArray) -> int:
     """q (r - 1)."""
     return int(counts.shape[0] * (counts.shape[1] - 1))
 
 
-def aic(counts: NDArray[np.float64], total: float) -> float:
+def aic(counts: FloatArray, total: float) -> float:
     """Akaike's criterion on the log-likelihood scale."""
     return log_likelihood(counts, total) - free_parameters(counts)
 
 
-def bic(counts: NDArray[np.float64], total: float) -> float:
+def bic(counts: FloatArray, total: float) -> float:
     """Bayesian information criterion, equal to minus the description length (MDL)."""
     return log_likelihood(counts, total) - 0.5 * math.log(total) * free_parameters(counts)
 
 
-def bdeu(counts: NDArray[np.float64], total: float, equivalent_sample_size: float = 1.0) -> float:
+def bdeu(counts: FloatArray, total: float, equivalent_sample_size: float = 1.0) -> float:
     """BDeu score; ``total`` is not used."""
     return _marginal_likelihood(counts, equivalent_sample_size / counts.size)[0]
 
 
-def k2(counts: NDArray[np.float64], total: float) -> float:
+def k2(counts: FloatArray, total: float) -> float:
     """K2 score; ``total`` is not used."""
     return _marginal_likelihood(counts, 1.0)[0]
 
 
-def _marginal_likelihood(counts: NDArray[np.float64], prior: float) -> tuple[float, float]:
+def _marginal_likelihood(counts: FloatArray, prior: float) -> tuple[float, float]:
     """The Dirichlet score with a(h, j) = ``prior``, and the size of its terms, all added up."""
     r = counts.shape[1]
     counts = counts[counts.any(axis=1)]  # a parent state without rows scores exactly zero
@@ -98,7 +98,7 @@ def _marginal_likelihood(counts: NDArray[np.float64], prior: float) -> tuple[flo
     return float(value), float(size)
 
 
-def _likely(x: NDArray[np.float64], row_prior: float) -> Iterator[NDArray[np.float64]]:
+def _likely(x: FloatArray, row_prior: float) -> Iterator[FloatArray]:
     """The terms of E where counts outweigh the prior."""
     if len(x) == 0:
         return
@@ -110,19 +110,17 @@ def _likely(x: NDArray[np.float64], row_prior: float) -> Iterator[NDArray[np.flo
     yield np.full(len(x), row_prior * math.log(x.shape[1]))
 
 
-def _unlikely(
-    counts: NDArray[np.float64], rows: NDArray[np.float64], prior: float
-) -> Iterator[NDArray[np.float64]]:
+def _unlikely(counts: FloatArray, rows: FloatArray, prior: float) -> Iterator[FloatArray]:
     """The terms of E where the prior outweighs the counts."""
     r = counts.shape[1]
     yield (prior + counts) * np.log1p((r * counts - rows) / (r * prior + rows))
     yield -rows * math.log(r)
 
 
-def _log_ratio(counts: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
+def _log_ratio(counts: FloatArray, prior: float) -> FloatArray:
     """log((a + n) / a)."""
     light = counts <= prior
-    ratio: NDArray[np.float64] = np.where(
+    ratio: FloatArray = np.where(
         light,
         np.log1p(np.where(light, counts, 0.0) / prior),
         np.log(counts + prior) - math.log(prior),
@@ -130,7 +128,7 @@ def _log_ratio(counts: NDArray[np.float64], prior: float) -> NDArray[np.float64]
     return ratio
 
 
-def _remainders(counts: NDArray[np.float64], prior: float) -> Iterator[NDArray[np.float64]]:
+def _remainders(counts: FloatArray, prior: float) -> Iterator[FloatArray]:
     """d(a + n) and -d(a), for counts that are not zero: the others have a difference of zero."""
     counts = counts[counts > 0]
     yield _stirling_remainder(counts + prior)
@@ -143,13 +141,13 @@ SMALL = 16.0
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
-def _stirling_remainder(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _stirling_remainder(x: FloatArray) -> FloatArray:
     """d(x) = lgamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2); the series errs below 1e-17."""
     near, square = np.minimum(x, SMALL), np.maximum(x, SMALL) ** -2.0
     direct = gammaln(near) - (near - 0.5) * np.log(near) + near - HALF_LOG_TWO_PI
     series = 1 / 1260 - square * (1 / 1680 - square * (1 / 1188 - square * (691 / 360360)))
     series = (1 / 12 - square * (1 / 360 - square * series)) / np.maximum(x, SMALL)
-    remainder: NDArray[np.float64] = np.where(x < SMALL, direct, series)
+    remainder: FloatArray = np.where(x < SMALL, direct, series)
     return remainder
 
 
@@ -198,7 +196,7 @@ def candidate_score(
     return score(_table(data, candidates, k), data.total_weight)
 
 
-def _table(data: EncodedData, candidates: CandidateSets, k: int) -> NDArray[np.float64]:
+def _table(data: EncodedData, candidates: CandidateSets, k: int) -> FloatArray:
     """Counts of a candidate, (parent states, child states)."""
     counts = contingency(data, (*candidates.parents[k], int(candidates.child[k])))
     return counts.reshape(-1, counts.shape[-1])
@@ -215,7 +213,7 @@ DIRECT = 100.0
 
 def scores_with_errors(
     data: EncodedData, candidates: CandidateSets, score: LocalScore
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[FloatArray, FloatArray]:
     """Score of every candidate, and how far rounding can have moved it (both (K,)).
 
     The formula of a user is taken at its word: its error is zero.
@@ -243,7 +241,7 @@ def is_dirichlet(score: LocalScore) -> bool:
     return (score.func if isinstance(score, partial) else score) in (bdeu, k2)
 
 
-def _with_size(score: LocalScore, counts: NDArray[np.float64], total: float) -> tuple[float, float]:
+def _with_size(score: LocalScore, counts: FloatArray, total: float) -> tuple[float, float]:
     """A score and the size of its terms, all added up; zero for formulas that are not ours."""
     function, options = score, {}
     if isinstance(score, partial):

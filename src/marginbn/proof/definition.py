@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
+from marginbn.problem.array_types import IntArray
 from marginbn.problem.candidates import (
     count_candidates,
     enumerate_candidates,
@@ -122,7 +122,7 @@ class Definition:
     data: Data
     score: Score
     candidates: Candidates
-    numbers: NDArray[np.int64]  # of the problem's candidates in the certificate, -1 for dominated
+    numbers: IntArray  # of the problem's candidates in the certificate, -1 for dominated
     is_forest: bool  # structures are forests with class parents
 
     @classmethod

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, DualWeights
@@ -79,7 +79,7 @@ class TiedRows:
         return self._groups.instance
 
     @property
-    def group_of(self) -> NDArray[np.int32]:
+    def group_of(self) -> CodeArray:
         """Group of every sample."""
         return self._groups.group_of
 
@@ -128,10 +128,10 @@ class TiedRows:
 class BoxState:
     """A box, what its relaxation starts from, and the majorant behind its bound."""
 
-    allowed: NDArray[np.bool_]
-    classes: NDArray[np.bool_]
-    edges: NDArray[np.bool_]
-    relevant: NDArray[np.bool_]
+    allowed: BoolArray
+    classes: BoolArray
+    edges: BoolArray
+    relevant: BoolArray
     vertices: NDArray[np.int16]
     share: FloatArray
     smoothing: float
@@ -190,7 +190,7 @@ class ForestRelaxation(Relaxation):
         return super().slack + float(self.inst.error)
 
     @property
-    def groups(self) -> NDArray[np.int32] | None:
+    def groups(self) -> CodeArray | None:
         """Group of every sample, if there are groups."""
         return None if self.tied is None else self.tied.group_of
 
@@ -325,7 +325,7 @@ class ForestRelaxation(Relaxation):
         b.state.smoothing = min(largest, self.settings.smoothing_reset * state.smoothing)
         return True
 
-    def _contains(self, vertices: NDArray[np.int16]) -> NDArray[np.bool_]:
+    def _contains(self, vertices: NDArray[np.int16]) -> BoolArray:
         """Which structures belong to the box."""
         box, n = self.box, self.inst.n_features
         slots, sets = vertices[:, :n].astype(np.int64), vertices[:, n].astype(np.int64)

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marginbn.problem.array_types import FloatArray
+from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import is_dirichlet
 from marginbn.proof.certificate import CLUSTERS, FOREST, DualWeights, Multipliers, NamedRow
@@ -273,7 +272,7 @@ class Relaxation(ABC):
         """Tighten the bound of a node that is above the cutoff, and split it if need be."""
 
     @property
-    def groups(self) -> NDArray[np.int32] | None:
+    def groups(self) -> CodeArray | None:
         """Group of every sample, if samples share their dual weights."""
         return None
 

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import BaseBNClassifier
@@ -40,6 +39,7 @@ from marginbn.exceptions import InputError
 from marginbn.files import PathLike, write_or_rescue, write_text
 from marginbn.network.layout import Point, lay_out
 from marginbn.network.network import BayesianNetwork
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.structure import Structure
 from marginbn.report import comparison, contents, judgement, sections
 from marginbn.report.charts import Markup, element, join
@@ -364,7 +364,7 @@ def to_camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def to_base64(numbers: NDArray[np.float64]) -> str:
+def to_base64(numbers: FloatArray) -> str:
     """Numbers bit for bit, in little-endian base64."""
     return base64.b64encode(numbers.astype("<f8").tobytes()).decode()
 

@@ -30,13 +30,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.exceptions import ProblemTooLargeError
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntArray, WordArray
 from marginbn.problem.candidates import MAX_CANDIDATES, Arc
 from marginbn.problem.encoded import EncodedData
-from marginbn.problem.masks import Masks, masks_of, renamed, set_sizes
+from marginbn.problem.masks import masks_of, renamed, set_sizes
 from marginbn.scoring.sums import SetSums, kernels, states_of, with_member
 
 TOLERANCE = 1e-9
@@ -66,7 +65,7 @@ class Lattice:
     """
 
     child: int
-    base: Masks  # (1, words)
+    base: WordArray  # (1, words)
     free: IntArray
     empty: bool
 
@@ -85,7 +84,7 @@ class Lattice:
 class Level:
     """Open sets of one size, without the base, and their properties."""
 
-    masks: Masks
+    masks: WordArray
     best: FloatArray  # score of each and its subsets
     limit: FloatArray  # of the scores of supersets
     price: FloatArray  # of their states; this and the next are empty where states cost nothing
@@ -94,7 +93,7 @@ class Level:
     lost_least: FloatArray  # and at least
     worth: FloatArray  # (sets, members): entropy of a member given the others
 
-    def keep(self, mask: NDArray[np.bool_]) -> Level:
+    def keep(self, mask: BoolArray) -> Level:
         """Some of the sets."""
         return Level(*(v[mask] if len(v) else v for v in vars(self).values()))
 
@@ -120,7 +119,7 @@ class Climb:
         level = self._judge(empty, best, np.zeros((1, 0)), no_limit, first=True)
         self.level = level.keep(np.full(len(level.masks), self.size <= most))
 
-    def _score_of(self, mask: Masks) -> float:
+    def _score_of(self, mask: WordArray) -> float:
         child, sums = self.lattice.child, self._sums
         parents, family = sums.count(mask), sums.count(with_member(mask, child))
         cost = self._price * states_of(mask, sums.arities)
@@ -142,12 +141,12 @@ class Climb:
         """Bytes of what is stored."""
         return sum(v.nbytes for v in (*vars(self.level).values(), *self.kept, *self.doubtful))
 
-    def extend(self) -> tuple[Masks, NDArray[np.int32], FloatArray, FloatArray]:
+    def extend(self) -> tuple[WordArray, CodeArray, FloatArray, FloatArray]:
         """Sets of one more member: masks, places of their subsets, best score of a subset, upper
         limit of the likelihood.
         """
         level, free = self.level, self.lattice.free
-        found: tuple[Masks, NDArray[np.int32], FloatArray, FloatArray]
+        found: tuple[WordArray, CodeArray, FloatArray, FloatArray]
         found = kernels()[3].extend_sets(
             level.masks,
             free,
@@ -197,7 +196,7 @@ class Climb:
 
     def _judge(
         self,
-        masks: Masks,
+        masks: WordArray,
         below: FloatArray,
         worth: FloatArray,
         upper: FloatArray,

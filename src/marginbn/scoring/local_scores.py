@@ -12,7 +12,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from marginbn.exceptions import InputError
-from marginbn.problem.array_types import FloatArray
+from marginbn.problem.array_types import FloatArray, WordArray
 from marginbn.problem.candidates import (
     Arc,
     CandidateRule,
@@ -22,7 +22,7 @@ from marginbn.problem.candidates import (
     refuse_without_candidates,
 )
 from marginbn.problem.encoded import EncodedData
-from marginbn.problem.masks import Masks, ParentSets, dominated_sets, renamed, sorting_order
+from marginbn.problem.masks import ParentSets, dominated_sets, renamed, sorting_order
 from marginbn.problem.problem import (
     StructureProblem,
     check_match,
@@ -159,7 +159,7 @@ def _kept_candidates(
     return CandidateSets(len(climbs), child, ParentSets(masks), rule), values, errors
 
 
-def _kept_sets(sums: SetSums, climb: Climb) -> tuple[Masks, FloatArray, FloatArray]:
+def _kept_sets(sums: SetSums, climb: Climb) -> tuple[WordArray, FloatArray, FloatArray]:
     """The parent sets of one child, their scores and what rounding can have done to these."""
     masks, doubtful = np.concatenate(climb.kept), np.concatenate(climb.doubtful)
     values, errors = exact_values(sums, climb.lattice.child, masks)

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import CodeArray, FloatArray, IntArray, WordArray
 from marginbn.problem.encoded import EncodedData
-from marginbn.problem.masks import Masks, member_order
+from marginbn.problem.masks import member_order
 from marginbn.problem.scores import ROUNDINGS, counts_are_exact
 
 KNOWN_BYTES = 16_000_000
@@ -58,7 +58,7 @@ def kernels() -> tuple[Any, Any, Any, Any, Any]:
     return set_tables, divisions, counting, levels, careful
 
 
-def states_of(masks: Masks, arities: IntArray) -> FloatArray:
+def states_of(masks: WordArray, arities: IntArray) -> FloatArray:
     """Number of joint states of each set, as a float: it may be huge."""
     return np.asarray(kernels()[2].count_states(masks, arities))
 
@@ -84,7 +84,7 @@ class Rows:
         self.weights: NDArray[Any] = np.ascontiguousarray(data.weights[mixed])
         if self.whole:
             self.weights = self.weights.astype(np.int32)
-        self._tails: tuple[NDArray[np.int32], IntArray] | None = None
+        self._tails: tuple[CodeArray, IntArray] | None = None
         self._idle: dict[str, list[Any]] = {}
 
     @cached_property
@@ -92,7 +92,7 @@ class Rows:
         """Roundings of a score, in units of the size of its terms."""
         return ROUNDINGS + (0.0 if counts_are_exact(self.data) else 2.0 * self.data.n_samples)
 
-    def tails(self, n_sets: int, child: int = -1) -> tuple[NDArray[np.int32], IntArray]:
+    def tails(self, n_sets: int, child: int = -1) -> tuple[CodeArray, IntArray]:
         """For smaller tables with all of a child's states, where so many sets are worth it."""
         if n_sets < ENOUGH * len(self.arities) or self.columns.shape[1] < MANY_ROWS:
             return np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.int64)
@@ -202,7 +202,7 @@ class SetSums:
     def _n_kinds(self) -> int:
         return 1 + len(self._child_arities) if self.score == "k2" else 1
 
-    def _priors(self, masks: Masks) -> FloatArray:
+    def _priors(self, masks: WordArray) -> FloatArray:
         """Prior of each sum, (sets, kinds); zero stands for n log n."""
         if self.score == "bdeu":
             return np.asarray(self.prior / states_of(masks, self.arities))[:, np.newaxis]
@@ -226,7 +226,7 @@ class SetSums:
         own = np.array([self._known[prior] for prior in different.tolist()], dtype=np.int64)
         return own[numbers.reshape(priors.shape)]
 
-    def count(self, masks: Masks) -> IntArray:
+    def count(self, masks: WordArray) -> IntArray:
         """The numbers of these sets; sums of sets with a number are known.
 
         It is quickest where they are sorted by their members.
@@ -314,14 +314,14 @@ class SetSums:
         return each * (int(self.arities[child]) - 1)
 
 
-def with_member(masks: Masks, v: int) -> Masks:
+def with_member(masks: WordArray, v: int) -> WordArray:
     """The sets with one more variable."""
     larger = masks.copy()
     larger[:, v // 64] |= np.uint64(1 << v % 64)
     return larger
 
 
-def exact_values(sums: SetSums, child: int, masks: Masks) -> tuple[FloatArray, FloatArray]:
+def exact_values(sums: SetSums, child: int, masks: WordArray) -> tuple[FloatArray, FloatArray]:
     """Scores of a child with parent sets, and how far rounding can have moved them."""
     rows, careful = sums.rows, kernels()[4]
     order = member_order(masks)

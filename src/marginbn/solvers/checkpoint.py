@@ -94,7 +94,7 @@ class Saved:
         What the solver needs to go on.
     """
 
-    selection: NDArray[np.int64]
+    selection: IntArray
     bound: float
     search: SearchState
 

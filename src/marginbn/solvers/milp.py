@@ -26,11 +26,11 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, MissingDependencyError, SolverError
 from marginbn.files import open_new, replacing
 from marginbn.problem import formulation
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.formulation import MILP
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
@@ -179,7 +179,7 @@ class Channel:
     """What the working thread sees of the outside: posts out, the flag in."""
 
     def __init__(self) -> None:
-        self.posts: SimpleQueue[NDArray[np.int64] | float | Status | BaseException] = SimpleQueue()
+        self.posts: SimpleQueue[IntArray | float | Status | BaseException] = SimpleQueue()
         self._cancelled = threading.Event()
         self.nodes = 0
 
@@ -197,7 +197,7 @@ class Channel:
         if self.is_cancelled:
             raise Cancelled
 
-    def post(self, finding: NDArray[np.int64] | float) -> None:
+    def post(self, finding: IntArray | float) -> None:
         """Report a selection (an array) or an upper bound (a number)."""
         self.posts.put(finding)
 
@@ -337,9 +337,7 @@ class Formulated:
     :func:`marginbn.problem.formulation.bound_allowance` before they are used.
     """
 
-    def __init__(
-        self, problem: StructureProblem, first: NDArray[np.int64], channel: Channel
-    ) -> None:
+    def __init__(self, problem: StructureProblem, first: IntArray, channel: Channel) -> None:
         channel.post(box_bound(problem, channel.poll))
         self.channel = channel
         self.milp = formulation.formulate(problem, poll=channel.poll)
@@ -355,7 +353,7 @@ class Formulated:
         self._candidates = problem.candidates
         self._best_bound = math.inf
 
-    def post_selection(self, eta: NDArray[np.float64]) -> None:
+    def post_selection(self, eta: FloatArray) -> None:
         """Post the structure of a solution; ``eta`` begins with the values of the candidates."""
         self.channel.post(formulation.selection_of(self._candidates, eta))
 

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, SolverError
+from marginbn.problem.array_types import IntArray
 from marginbn.problem.encoded import PIECE
 from marginbn.problem.masks import members_of
 from marginbn.problem.problem import StructureProblem
@@ -212,7 +213,7 @@ class SolveResult:
     """
 
     structure: Structure
-    selection: NDArray[np.int64]
+    selection: IntArray
     objective: float
     bound: float
     status: Status

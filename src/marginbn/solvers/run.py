@@ -20,10 +20,10 @@ from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, SolverError
 from marginbn.interrupts import REQUESTS
+from marginbn.problem.array_types import IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import result
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
@@ -176,7 +176,7 @@ class Run:
 
     problem: StructureProblem
     limits: Limits = field(default_factory=Limits)
-    start: NDArray[np.int64] | None = None  # a selection to begin with
+    start: IntArray | None = None  # a selection to begin with
     seed: int = 0  # of the heuristics
     n_jobs: int = 1  # workers on one search tree
     callback: Callback | None = None
@@ -187,7 +187,7 @@ class Run:
         self.deadline = Deadline(self.limits)
         self.objective = -math.inf
         self.bound = math.inf
-        self.selection: NDArray[np.int64] | None = None
+        self.selection: IntArray | None = None
         self.nodes = 0
         self.root_bound = math.inf
         """Of the root of a search tree, once it is solved."""
@@ -219,7 +219,7 @@ class Run:
 
     # ------------------------------------------------------------------ what is known
 
-    def offer(self, selection: Sequence[int] | NDArray[np.int64]) -> bool:
+    def offer(self, selection: Sequence[int] | IntArray) -> bool:
         """Take a selection as incumbent if it is better; returns whether it was."""
         chosen = np.array(selection, dtype=np.int64)
         value = self.problem.evaluate(chosen)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn import __version__
-from marginbn.problem.array_types import FloatArray
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.engine import Search
 from marginbn.solvers.branch_bound.workers import first_pool, gather, load
@@ -37,8 +37,6 @@ from marginbn.solvers.tree_search import initial_bound
 if TYPE_CHECKING:
     from marginbn.solvers.branch_bound import BranchBoundSolver
 
-Selection = NDArray[np.int64]
-
 
 MEAN = -5
 """Row of the pseudo-costs with the running mean."""
@@ -49,7 +47,7 @@ class Task:
     """Nodes to work on, the best structure known, and how long."""
 
     arrays: Mapping[str, NDArray[np.generic]]
-    selection: Selection
+    selection: IntArray
     seconds: float
     gap: float
     seed: int = 0
@@ -64,7 +62,7 @@ class Answer:
     """
 
     arrays: Arrays
-    selection: Selection
+    selection: IntArray
     objective: float
     nodes: int
     stamp: str = ""

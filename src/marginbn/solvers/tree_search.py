@@ -35,9 +35,9 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.masks import BITS
 from marginbn.problem.problem import StructureProblem
@@ -49,9 +49,7 @@ from marginbn.solvers.run import Run, Solver, Stopped, running
 Poll = Callable[[], None]
 
 
-def feasible_selection(
-    candidates: CandidateSets, worth: NDArray[np.float64] | None = None
-) -> NDArray[np.int64]:
+def feasible_selection(candidates: CandidateSets, worth: FloatArray | None = None) -> IntArray:
     """An acyclic selection; of candidates of largest ``worth`` (K,), or of the smallest ones.
 
     Ties go to the smaller index.
@@ -83,7 +81,7 @@ def feasible_selection(
     return chosen
 
 
-def initial_selection(problem: StructureProblem) -> NDArray[np.int64]:
+def initial_selection(problem: StructureProblem) -> IntArray:
     """A cheap acyclic selection that respects every required arc.
 
     Linear problems take the best candidate inside the variables placed so far; problems with
@@ -92,7 +90,7 @@ def initial_selection(problem: StructureProblem) -> NDArray[np.int64]:
     return max(simple_selections(problem), key=problem.evaluate)
 
 
-def simple_selections(problem: StructureProblem) -> list[NDArray[np.int64]]:
+def simple_selections(problem: StructureProblem) -> list[IntArray]:
     """The smallest parent sets, and those said above."""
     candidates = problem.candidates
     only_class = (candidates.sizes == 1) & (candidates.masks[:, 0] == 1)
@@ -127,7 +125,7 @@ def box_bound(problem: StructureProblem, poll: Poll = lambda: None) -> float:
     return best + math.fsum(problem.sample_weights * capped)
 
 
-def _group_maxima(problem: StructureProblem, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _group_maxima(problem: StructureProblem, values: FloatArray) -> FloatArray:
     return np.maximum.reduceat(values, problem.candidates.offsets[:-1])
 
 
@@ -292,7 +290,7 @@ class SearchTree:
         """Ask compiled code to come back soon; called from another thread when time is up."""
         self.team.stop[0] = 1
 
-    def selection(self, found: Any) -> NDArray[np.int64]:
+    def selection(self, found: Any) -> IntArray:
         """What a worker found as a selection of the problem."""
         return np.asarray(found)
 

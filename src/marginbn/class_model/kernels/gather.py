@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import CodeArray, FloatArray, IntArray
 from marginbn.solvers.compile import entry, kernel
 
 Codes = NDArray[Any]
@@ -103,7 +103,7 @@ def add_up(
     codes: Codes,
     offset: FloatArray,
     tables: FloatArray,
-    entries: NDArray[np.int32],
+    entries: CodeArray,
     scores: FloatArray,
 ) -> None:
     """Fill in the scores (classes, rows) of a block, and the entries (tables, rows) it uses."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import CodeArray, FloatArray, IntArray, WordArray
 from marginbn.scoring.kernels.counting import HALF_LOG_TWO_PI, SMALL, count_cells
 from marginbn.scoring.kernels.divisions import (
     FIRST,
@@ -23,9 +22,6 @@ from marginbn.scoring.kernels.divisions import (
     walk,
 )
 from marginbn.solvers.compile import entry, kernel
-
-Masks = NDArray[np.uint64]
-Codes = NDArray[np.int32]
 
 DIRECT = 100.0
 
@@ -119,13 +115,13 @@ def likelihood_state(counts: FloatArray, out: FloatArray) -> None:
 @entry
 def exact_scores(
     stack: Stack,
-    columns: Codes,
+    columns: CodeArray,
     arities: IntArray,
-    tails: Codes,
+    tails: CodeArray,
     n_tails: IntArray,
     child: int,
     cells: FloatArray,
-    masks: Masks,
+    masks: WordArray,
     priors: FloatArray,
     penalties: FloatArray,
     values: FloatArray,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import CodeArray, FloatArray, IntArray, WordArray
 from marginbn.scoring.kernels.divisions import (
     FIRST,
     MANY,
@@ -21,9 +20,6 @@ from marginbn.scoring.kernels.divisions import (
     walk,
 )
 from marginbn.solvers.compile import entry, kernel
-
-Masks = NDArray[np.uint64]
-Codes = NDArray[np.int32]
 
 SMALL = 16.0
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -52,7 +48,7 @@ def rise(count: float, prior: float) -> float:
 
 
 @kernel
-def look_up(counts: FloatArray | Codes, known: FloatArray) -> float:
+def look_up(counts: FloatArray | CodeArray, known: FloatArray) -> float:
     """The sum of known values; four at a time, because an addition waits for the one before."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     fours = len(counts) // 4
@@ -68,7 +64,9 @@ def look_up(counts: FloatArray | Codes, known: FloatArray) -> float:
 
 
 @kernel
-def sum_rises(counts: FloatArray | Codes, whole: bool, prior: float, known: FloatArray) -> float:
+def sum_rises(
+    counts: FloatArray | CodeArray, whole: bool, prior: float, known: FloatArray
+) -> float:
     """The sum of :func:`rise` over counts.
 
     ``known`` has the values of the smallest whole counts, NaN where nobody has asked yet; its
@@ -94,11 +92,11 @@ def sum_rises(counts: FloatArray | Codes, whole: bool, prior: float, known: Floa
 
 @kernel
 def count_cells(
-    group: Codes,
+    group: CodeArray,
     arity: int,
-    column: Codes,
-    weights: FloatArray | Codes,
-    cells: FloatArray | Codes,
+    column: CodeArray,
+    weights: FloatArray | CodeArray,
+    cells: FloatArray | CodeArray,
 ) -> None:
     """Weights of the cells of groups and states."""
     for row in range(len(group)):
@@ -108,13 +106,13 @@ def count_cells(
 @entry
 def sum_sets(
     stack: Stack,
-    columns: Codes,
+    columns: CodeArray,
     arities: IntArray,
-    tails: Codes,
+    tails: CodeArray,
     n_tails: IntArray,
-    cells: FloatArray | Codes,
+    cells: FloatArray | CodeArray,
     whole: bool,
-    masks: Masks,
+    masks: WordArray,
     kinds: IntArray,
     priors: FloatArray,
     known: FloatArray,
@@ -171,7 +169,7 @@ def sum_sets(
 
 
 @entry
-def count_states(masks: Masks, arities: IntArray) -> FloatArray:
+def count_states(masks: WordArray, arities: IntArray) -> FloatArray:
     """Number of joint states of each set, as a float: it may be huge."""
     total = np.ones(len(masks))
     for k in range(len(masks)):

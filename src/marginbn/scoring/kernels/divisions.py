@@ -18,15 +18,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marginbn.problem.array_types import IntArray
+from marginbn.problem.array_types import CodeArray, FloatArray, IntArray, WordArray
 from marginbn.scoring.kernels.set_tables import has
 from marginbn.solvers.compile import entry, kernel
-
-Codes = NDArray[np.int32]
-Masks = NDArray[np.uint64]
-Words = NDArray[np.uint64]
 
 MANY = 4
 """Cells per row from which on it is quicker to look at the rows than at the cells."""
@@ -53,12 +48,12 @@ class Stack(NamedTuple):
     tables: IntArray
     path: IntArray
     counts: IntArray
-    columns: Codes
-    groups: Codes
-    origin: Codes  # a row of the first table that is like it
-    weights: NDArray[np.float64] | NDArray[np.int32]
-    label: Codes
-    places: Codes
+    columns: CodeArray
+    groups: CodeArray
+    origin: CodeArray  # a row of the first table that is like it
+    weights: FloatArray | CodeArray
+    label: CodeArray
+    places: CodeArray
     keys: IntArray
     members: IntArray
 
@@ -75,7 +70,7 @@ def lowest(word: int) -> int:
 
 
 @kernel
-def first_difference(a: Words, b: Words) -> int:
+def first_difference(a: WordArray, b: WordArray) -> int:
     """The first variable that one of two sets has and the other has not."""
     for w in range(len(a)):
         if a[w] != b[w]:
@@ -84,7 +79,7 @@ def first_difference(a: Words, b: Words) -> int:
 
 
 @entry
-def are_sorted(masks: Masks) -> bool:
+def are_sorted(masks: WordArray) -> bool:
     """Whether each set comes before the next."""
     for k in range(1, len(masks)):
         v = first_difference(masks[k - 1], masks[k])
@@ -94,7 +89,7 @@ def are_sorted(masks: Masks) -> bool:
 
 
 @kernel
-def list_members(mask: Words, members: IntArray) -> int:
+def list_members(mask: WordArray, members: IntArray) -> int:
     """Members from the lowest up; returns how many."""
     n_members = 0
     for w in range(len(mask)):
@@ -115,7 +110,9 @@ def cell_of(group: int, arity: int, state: int) -> int:
 
 
 @kernel
-def divide(group: Codes, n_groups: int, column: Codes, arity: int, label: Codes, out: Codes) -> int:
+def divide(
+    group: CodeArray, n_groups: int, column: CodeArray, arity: int, label: CodeArray, out: CodeArray
+) -> int:
     """Groups of rows that agree in one more variable; returns how many there are."""
     if n_groups * arity <= MANY * len(column):
         label[: n_groups * arity] = -1
@@ -134,7 +131,7 @@ def divide(group: Codes, n_groups: int, column: Codes, arity: int, label: Codes,
 
 
 @entry
-def number_tails(columns: Codes, arities: IntArray, extra: int, tails: Codes) -> IntArray:
+def number_tails(columns: CodeArray, arities: IntArray, extra: int, tails: CodeArray) -> IntArray:
     """Fill ``tails`` (variables + 1, rows) with a number for each row that rows have in common if
     they agree in all variables from v on and in the ``extra`` one (-1 for none).
 
@@ -157,9 +154,9 @@ def number_tails(columns: Codes, arities: IntArray, extra: int, tails: Codes) ->
 
 
 @kernel
-def column_of(stack: Stack, columns: Codes, top: int, v: int) -> Codes:
+def column_of(stack: Stack, columns: CodeArray, top: int, v: int) -> CodeArray:
     """A column of a table."""
-    column: Codes = columns[v]
+    column: CodeArray = columns[v]
     if top == 0:
         return column
     n_rows = stack.tables[top, ROWS]
@@ -168,7 +165,7 @@ def column_of(stack: Stack, columns: Codes, top: int, v: int) -> Codes:
 
 
 @kernel
-def group_of(stack: Stack, top: int, level: int) -> Codes:
+def group_of(stack: Stack, top: int, level: int) -> CodeArray:
     """The groups of the rows of a table, divided by so many members."""
     n_rows = stack.tables[top, ROWS]
     first = stack.tables[top, FIRST] * stack.path.shape[1] + level * n_rows
@@ -187,7 +184,7 @@ def start(stack: Stack, n_rows: int, n_sets: int) -> None:
 
 
 @kernel
-def divide_to(stack: Stack, columns: Codes, arities: IntArray, top: int, depth: int) -> None:
+def divide_to(stack: Stack, columns: CodeArray, arities: IntArray, top: int, depth: int) -> None:
     """Divide the rows of a table by the first members of the set in hand."""
     path, counts = stack.path[top], stack.counts[top]
     fresh = False
@@ -209,7 +206,7 @@ def divide_to(stack: Stack, columns: Codes, arities: IntArray, top: int, depth: 
 
 
 @kernel
-def walk(stack: Stack, columns: Codes, arities: IntArray, top: int, but: int) -> int:
+def walk(stack: Stack, columns: CodeArray, arities: IntArray, top: int, but: int) -> int:
     """Divide the rows of a table by the members of the set in hand, but so many at the end.
 
     Returns by how many; it may be one more than asked for, where a table is divided already.
@@ -224,7 +221,13 @@ def walk(stack: Stack, columns: Codes, arities: IntArray, top: int, but: int) ->
 
 @kernel
 def merge(
-    stack: Stack, columns: Codes, tails: Codes, n_tails: IntArray, top: int, level: int, cut: int
+    stack: Stack,
+    columns: CodeArray,
+    tails: CodeArray,
+    n_tails: IntArray,
+    top: int,
+    level: int,
+    cut: int,
 ) -> bool:
     """A table of different rows for sets that agree about the variables before ``cut``.
 
@@ -280,11 +283,11 @@ def merge(
 @kernel
 def enter(
     stack: Stack,
-    columns: Codes,
+    columns: CodeArray,
     arities: IntArray,
-    tails: Codes,
+    tails: CodeArray,
     n_tails: IntArray,
-    masks: Masks,
+    masks: WordArray,
     k: int,
     top: int,
 ) -> int:

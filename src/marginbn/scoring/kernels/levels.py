@@ -9,18 +9,14 @@ are the last members that all families have in common whose first members are T 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
+from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntArray, WordArray
 from marginbn.scoring.kernels.set_tables import find, has, new_table, toggle
 from marginbn.solvers.compile import entry, kernel
 
-Masks = NDArray[np.uint64]
-Words = NDArray[np.uint64]
-
 
 @kernel
-def upper_gain(place: NDArray[np.int32], u: int, lost_most: FloatArray, worth: FloatArray) -> float:
+def upper_gain(place: CodeArray, u: int, lost_most: FloatArray, worth: FloatArray) -> float:
     """What member u can gain at most: what the others leave, or what is unknown about u given all
     but one of them.
     """
@@ -32,7 +28,7 @@ def upper_gain(place: NDArray[np.int32], u: int, lost_most: FloatArray, worth: F
 
 
 @kernel
-def count_below(words: Words, b: int) -> int:
+def count_below(words: WordArray, b: int) -> int:
     """How many members of a set are below b."""
     total = 0
     for w in range((b >> 6) + 1):
@@ -49,7 +45,7 @@ def count_below(words: Words, b: int) -> int:
 
 
 @kernel
-def has_beyond(words: Words, b: int) -> bool:
+def has_beyond(words: WordArray, b: int) -> bool:
     """Whether a member is b or above."""
     left = words[b >> 6] >> np.uint64(b & 63)
     for w in range((b >> 6) + 1, len(words)):
@@ -58,7 +54,7 @@ def has_beyond(words: Words, b: int) -> bool:
 
 
 @kernel
-def list_free(mask: Words, free: IntArray, member: IntArray) -> int:
+def list_free(mask: WordArray, free: IntArray, member: IntArray) -> int:
     """Members of a set as places in ``free``; returns how many."""
     n_members = 0
     for b in range(len(free)):
@@ -70,7 +66,12 @@ def list_free(mask: Words, free: IntArray, member: IntArray) -> int:
 
 @kernel
 def find_families(
-    opened: Masks, free: IntArray, first: Masks, last: Masks, begin: IntArray, own: IntArray
+    opened: WordArray,
+    free: IntArray,
+    first: WordArray,
+    last: WordArray,
+    begin: IntArray,
+    own: IntArray,
 ) -> int:
     """Families of sets of one member or more: their ``first`` members, the ``last`` ones as places
     in ``free``, and where they ``begin``; the family of each set. Returns how many.
@@ -97,7 +98,7 @@ def find_families(
 
 @entry
 def extend_sets(
-    opened: Masks,
+    opened: WordArray,
     free: IntArray,
     best: FloatArray,
     limit: FloatArray,
@@ -107,7 +108,7 @@ def extend_sets(
     lost_least: FloatArray,
     worth: FloatArray,
     least: float,
-) -> tuple[Masks, NDArray[np.int32], FloatArray, FloatArray]:
+) -> tuple[WordArray, CodeArray, FloatArray, FloatArray]:
     """Sets of one more member of which all subsets of one less are open, where they can matter.
 
     Of each open set: the ``best`` score of it and its subsets, the ``limit`` of its supersets'
@@ -204,8 +205,8 @@ def extend_sets(
 
 @entry
 def weigh_members(
-    sets: Masks,
-    places: NDArray[np.int32],
+    sets: WordArray,
+    places: CodeArray,
     free: IntArray,
     arities: IntArray,
     price: FloatArray,

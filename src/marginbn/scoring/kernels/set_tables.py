@@ -7,30 +7,25 @@ sets, or -1. A set is sought from the place that its words are mixed to, onwards
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marginbn.problem.array_types import IntArray
+from marginbn.problem.array_types import IntArray, WordArray
 from marginbn.solvers.compile import entry, kernel
-
-Masks = NDArray[np.uint64]
-Words = NDArray[np.uint64]
-"""One set."""
 
 
 @kernel
-def has(mask: Words, v: int) -> bool:
+def has(mask: WordArray, v: int) -> bool:
     """Whether v is a member."""
     return bool((mask[v >> 6] >> np.uint64(v & 63)) & np.uint64(1) != np.uint64(0))
 
 
 @kernel
-def toggle(mask: Words, v: int) -> None:
+def toggle(mask: WordArray, v: int) -> None:
     """Put v in or take it out."""
     mask[v >> 6] ^= np.uint64(1) << np.uint64(v & 63)
 
 
 @kernel
-def mix(mask: Words) -> int:
+def mix(mask: WordArray) -> int:
     """A number in which every word has a share, not negative."""
     number = np.uint64(0)
     for w in range(len(mask)):
@@ -41,7 +36,7 @@ def mix(mask: Words) -> int:
 
 
 @kernel
-def find(places: IntArray, sets: Masks, mask: Words) -> int:
+def find(places: IntArray, sets: WordArray, mask: WordArray) -> int:
     """The number of a set, -1 if it is not there."""
     last = len(places) - 1
     place = mix(mask) & last
@@ -59,7 +54,7 @@ def find(places: IntArray, sets: Masks, mask: Words) -> int:
 
 
 @kernel
-def insert(places: IntArray, sets: Masks, number: int) -> None:
+def insert(places: IntArray, sets: WordArray, number: int) -> None:
     """Put a set that is not there yet into a table with an empty place."""
     last = len(places) - 1
     place = mix(sets[number]) & last
@@ -69,7 +64,7 @@ def insert(places: IntArray, sets: Masks, number: int) -> None:
 
 
 @kernel
-def new_table(sets: Masks) -> IntArray:
+def new_table(sets: WordArray) -> IntArray:
     """A table of different sets, at most half full."""
     size = 8
     while size < 2 * len(sets):
@@ -81,7 +76,7 @@ def new_table(sets: Masks) -> IntArray:
 
 
 @entry
-def enrol(places: IntArray, sets: Masks, size: int, asked: Masks) -> IntArray:
+def enrol(places: IntArray, sets: WordArray, size: int, asked: WordArray) -> IntArray:
     """The number of each set that is asked for; new ones get the numbers from ``size`` on.
 
     ``sets`` has room for them, and the table stays at most half full.
@@ -99,7 +94,7 @@ def enrol(places: IntArray, sets: Masks, size: int, asked: Masks) -> IntArray:
 
 
 @entry
-def grow_table(sets: Masks, size: int) -> IntArray:
+def grow_table(sets: WordArray, size: int) -> IntArray:
     """A table for twice as many sets."""
     places = np.full(2 * size, -1)
     for number in range(len(sets)):

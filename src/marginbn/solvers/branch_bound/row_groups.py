@@ -42,7 +42,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
@@ -115,7 +115,7 @@ class Losses:
 class Parts:
     """Groups after some were divided."""
 
-    group_of: npt.NDArray[np.int32]  # (M,)
+    group_of: CodeArray  # (M,)
     numbers: IntArray  # of the new groups, in order
     origin: IntArray  # the groups that they were split from
 
@@ -136,7 +136,7 @@ class Groups:
         self._most = max(most_rows // self._rivals, int(self.full.n_classes))
         present = np.bincount(coded.codes[-1], minlength=int(self.full.n_classes)) > 0
         classes, number_of = np.flatnonzero(present), np.cumsum(present) - 1
-        self.group_of: npt.NDArray[np.int32] = number_of.astype(np.int32)[coded.codes[-1]]
+        self.group_of: CodeArray = number_of.astype(np.int32)[coded.codes[-1]]
         self.weights = _totals(self.group_of, self.full.weights, classes.size)
         self.origin = np.arange(classes.size)  # of every group: its number before the last split
         self._depth = 0
@@ -218,7 +218,7 @@ class Groups:
         starts = np.searchsorted(parts.group_of[members], parts.numbers)
         return members, np.append(starts, members.size).astype(np.int64)
 
-    def _choose(self, losses: Losses) -> npt.NDArray[np.bool_]:
+    def _choose(self, losses: Losses) -> BoolArray:
         """The fewest groups with most of the loss, as many as there is room for."""
         order = np.argsort(-losses.by_group, kind="stable")
         lost = np.cumsum(losses.by_group[order])
@@ -230,7 +230,7 @@ class Groups:
         chosen[order[: max(0, min(enough, room))]] = True
         return chosen & (losses.by_group > 0.0)
 
-    def _divide(self, chosen: npt.NDArray[np.bool_], smallest: npt.NDArray[np.uint16]) -> Parts:
+    def _divide(self, chosen: BoolArray, smallest: npt.NDArray[np.uint16]) -> Parts:
         """The largest part of a group keeps its number, the others get new ones."""
         terms = self._rivals + 1
         keys = self.group_of * np.int32(terms)
@@ -265,7 +265,7 @@ class Groups:
         )
 
 
-def _totals(group_of: npt.NDArray[np.int32], values: FloatArray, n_groups: int) -> FloatArray:
+def _totals(group_of: CodeArray, values: FloatArray, n_groups: int) -> FloatArray:
     """Sum of the values in every group."""
     return np.bincount(group_of, values, n_groups).astype(np.float64, copy=False)
 

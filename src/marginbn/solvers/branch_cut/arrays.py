@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import FloatArray, IntArray, WordArray
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.formulation import Poll
 from marginbn.problem.margins import MarginRows
@@ -148,7 +147,7 @@ class Instance:
         return len(self.weights)
 
     @cached_property
-    def masks(self) -> NDArray[np.uint64]:
+    def masks(self) -> WordArray:
         """Parent sets as words of bits, (K, words)."""
         return self.candidates.masks
 

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
+from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntArray
 from marginbn.solvers.branch_cut.arrays import Instance
 from marginbn.solvers.branch_cut.cuts import RowPool
 from marginbn.solvers.branch_cut.warm import LOWER, Basis, Warm
@@ -61,7 +60,7 @@ class Entries(NamedTuple):
     """Rows one after the other."""
 
     lengths: IntArray
-    columns: npt.NDArray[np.int32]  # places in the model
+    columns: CodeArray  # places in the model
     coefficients: FloatArray
 
 

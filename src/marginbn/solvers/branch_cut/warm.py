@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_cut.arrays import Instance
 
 SATURATED, EXPLICIT = -1, -2
@@ -164,9 +164,9 @@ def refresh_cost(instance: Instance, warm: Warm) -> Warm:
 class Retention:
     """What :func:`compress` keeps: columns (K,), and samples (M,) and margin rows near a kink."""
 
-    columns: npt.NDArray[np.bool_]
-    samples: npt.NDArray[np.bool_]
-    rows: npt.NDArray[np.bool_]
+    columns: BoolArray
+    samples: BoolArray
+    rows: BoolArray
 
 
 def compress(instance: Instance, warm: Warm, keep: Retention) -> Warm:

@@ -8,17 +8,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import FloatArray, IntArray, WordArray
 from marginbn.solvers.compile import entry, kernel
 
-Words = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 
 ONE = np.uint64(1)
 
 
 @kernel
-def place_of(key: np.uint64, keys: Words, values: FloatArray) -> int:
+def place_of(key: np.uint64, keys: WordArray, values: FloatArray) -> int:
     """Where a set is, or the empty place where it belongs."""
     last = len(keys) - 1
     number = key * np.uint64(0x9E3779B97F4A7C15)
@@ -30,7 +29,7 @@ def place_of(key: np.uint64, keys: Words, values: FloatArray) -> int:
 
 @kernel
 def rest_of(
-    placed: np.uint64, clusters: Words, multipliers: FloatArray, loses: FloatArray
+    placed: np.uint64, clusters: WordArray, multipliers: FloatArray, loses: FloatArray
 ) -> float:
     """Sum of the multipliers outside ``placed``; fills what each variable would take away."""
     total = 0.0
@@ -51,17 +50,17 @@ def rest_of(
 
 @entry
 def expand(
-    sets: Words,
+    sets: WordArray,
     best: FloatArray,
     first: int,
     last: int,
     offsets: IntArray,
-    masks: Words,
+    masks: WordArray,
     cost: FloatArray,
-    clusters: Words,
+    clusters: WordArray,
     multipliers: FloatArray,
     upper: float,
-    keys: Words,
+    keys: WordArray,
     values: FloatArray,
     newest: Bytes,
     state: FloatArray,
@@ -103,7 +102,7 @@ def expand(
     return last
 
 
-Places = tuple[Words, FloatArray, Bytes]
+Places = tuple[WordArray, FloatArray, Bytes]
 """Sets, values and newest variables of a table."""
 
 

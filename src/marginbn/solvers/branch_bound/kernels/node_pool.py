@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray, WordArray
 from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.combination import Bounding
@@ -45,7 +45,7 @@ class PoolState:
 class Pool(NamedTuple):
     """Storage of the open nodes."""
 
-    words: npt.NDArray[np.uint64]  # (nodes, W) packed boxes
+    words: WordArray  # (nodes, W) packed boxes
     bound: FloatArray  # (nodes,)
     family: IntArray  # (nodes,)
     spent: IntArray  # (nodes,) iterations already spent on the node
@@ -165,13 +165,13 @@ def _enlarge(array: npt.NDArray[np.generic], length: int) -> npt.NDArray[np.gene
 
 
 @kernel
-def _has_arcs(box: Box, words: npt.NDArray[np.uint64]) -> bool:
+def _has_arcs(box: Box, words: WordArray) -> bool:
     """Whether words have room for arcs."""
     return bool(words.size >= words_per_box(box.allowed.shape[0], box.classes.size, True))
 
 
 @kernel
-def pack_box(box: Box, words: npt.NDArray[np.uint64]) -> None:
+def pack_box(box: Box, words: WordArray) -> None:
     """Write a box as bits."""
     words[:] = np.uint64(0)
     n, place = box.allowed.shape[0], 0
@@ -185,7 +185,7 @@ def pack_box(box: Box, words: npt.NDArray[np.uint64]) -> None:
 
 
 @kernel
-def _pack(flags: npt.NDArray[np.bool_], words: npt.NDArray[np.uint64], place: int) -> int:
+def _pack(flags: BoolArray, words: WordArray, place: int) -> int:
     for a in range(flags.size):
         if flags[a]:
             words[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
@@ -194,7 +194,7 @@ def _pack(flags: npt.NDArray[np.bool_], words: npt.NDArray[np.uint64], place: in
 
 
 @kernel
-def unpack_box(words: npt.NDArray[np.uint64], box: Box) -> None:
+def unpack_box(words: WordArray, box: Box) -> None:
     """Read a box back; components are not restored."""
     n, place = box.allowed.shape[0], 0
     has_arcs = _has_arcs(box, words)
@@ -213,7 +213,7 @@ def unpack_box(words: npt.NDArray[np.uint64], box: Box) -> None:
 
 
 @kernel
-def _unpack(words: npt.NDArray[np.uint64], place: int, flags: npt.NDArray[np.bool_]) -> int:
+def _unpack(words: WordArray, place: int, flags: BoolArray) -> int:
     for a in range(flags.size):
         flags[a] = (words[place >> 6] >> np.uint64(place & 63)) & np.uint64(1) != 0
         place += 1
@@ -407,7 +407,7 @@ def push_all(
     pool: Pool,
     inst: Instance,
     root: Box,
-    words: npt.NDArray[np.uint64],
+    words: WordArray,
     bound: FloatArray,
 ) -> None:
     """Cut boxes to the root, tighten them and add those that are not empty, with one family that
