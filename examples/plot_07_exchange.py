@@ -3,7 +3,7 @@ Take the network elsewhere
 ==========================
 
 A fitted network is not tied to this package: it goes into files of other tools and back without
-losing anything, and becomes an object of networkx, pgmpy or pyAgrum.
+losing anything, and becomes an object of pgmpy or pyAgrum.
 """
 
 # %%
@@ -12,7 +12,9 @@ losing anything, and becomes an object of networkx, pgmpy or pyAgrum.
 import tempfile
 from pathlib import Path
 
-from marginbn import MaxMarginBNClassifier, load_network, save_network, to_networkx
+import networkx
+
+from marginbn import MaxMarginBNClassifier, load_network, save_network
 from marginbn.datasets import load_dataset
 
 corral = load_dataset("corral")
@@ -38,12 +40,12 @@ with tempfile.TemporaryDirectory() as folder:
     print((Path(folder) / "corral.bif").read_text()[:75])
 
 # %%
-# networkx
-# --------
-# Nodes carry states, parents and log tables, so that graph algorithms and one's own code have
-# everything.
+# Graph algorithms
+# ----------------
+# The arcs of the structure are pairs of indices, which any graph library takes.
 
-graph = to_networkx(network)
+names = network.names
+graph = networkx.DiGraph((names[p], names[c]) for p, c in network.structure.arcs)
 degrees = {name: graph.degree(name) for name in graph.nodes}
 print(degrees)
 

@@ -23,10 +23,8 @@ from .exceptions import (
 )
 from .export.formats import load_network, save_network
 from .export.interop import (
-    from_networkx,
     from_pgmpy,
     from_pyagrum,
-    to_networkx,
     to_pgmpy,
     to_pyagrum,
 )
@@ -80,7 +78,6 @@ __all__ = [
     "enumerate_candidates",
     "estimate_size",
     "export_model",
-    "from_networkx",
     "from_pgmpy",
     "from_pyagrum",
     "inspect_data",
@@ -96,7 +93,6 @@ __all__ = [
     "save_network",
     "save_scores",
     "solve_structure",
-    "to_networkx",
     "to_pgmpy",
     "to_pyagrum",
     "verify_certificate",

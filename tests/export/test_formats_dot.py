@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.exceptions import InputError
-from marginbn.export.formats import save_network
-from marginbn.export.graph_text import network_to_dot, quote_dot
+from marginbn.export.formats import network_to_dot, quote_dot, save_network
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure

@@ -1,4 +1,4 @@
-"""Networks as objects of networkx, pgmpy and pyAgrum, there and back, and their opinions."""
+"""Networks as objects of pgmpy and pyAgrum, there and back, and their opinions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from exchange import SEEDS, assert_same_posteriors, garden, nasty_network, plain
 from marginbn.exceptions import InputError, MissingDependencyError
 from marginbn.export.formats import load_network, save_network
 from marginbn.export.interop import (
-    from_networkx,
     from_pgmpy,
     from_pyagrum,
-    to_networkx,
     to_pgmpy,
     to_pyagrum,
 )
@@ -37,84 +35,12 @@ def pyagrum() -> Any:
     return pytest.importorskip("pyagrum", exc_type=ImportError)
 
 
-def test_the_garden_as_a_graph() -> None:
-    """Nodes in order with their states and tables, arcs from parent to child."""
-    networkx = pytest.importorskip("networkx")
-    graph = to_networkx(garden())
-    assert list(graph.nodes) == ["rain", "sprinkler", "grass"]
-    assert set(graph.edges) == {("rain", "sprinkler"), ("rain", "grass"), ("sprinkler", "grass")}
-    assert graph.nodes["grass"]["parents"] == ("rain", "sprinkler")
-    assert networkx.is_directed_acyclic_graph(graph)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_networkx_and_back_is_exact(seed: int) -> None:
-    """Nothing is lost; another order of nodes keeps the class and the posteriors."""
-    networkx = pytest.importorskip("networkx")
-    network = nasty_network(seed)
-    graph = to_networkx(network)
-    assert from_networkx(graph) == network
-    shuffled = networkx.DiGraph()
-    shuffled.add_nodes_from(reversed(list(graph.nodes(data=True))))
-    shuffled.add_edges_from(graph.edges)
-    back = from_networkx(shuffled)
-    assert back.names[0] == network.names[0]
-    assert_same_posteriors(back, network, seed)
-
-
-def test_a_graph_by_hand() -> None:
-    """Probabilities do as well as logarithms; parents default to the predecessors."""
-    networkx = pytest.importorskip("networkx")
-    graph = networkx.DiGraph()
-    graph.add_node("wet", states=["no", "yes"], table=[[0.9, 0.1], [0.25, 0.75]])
-    graph.add_node("rain", states=["no", "yes"], table=[0.8, 0.2])
-    graph.add_edge("rain", "wet")
-    network = from_networkx(graph, target="rain")
-    assert network.structure.parents == ((), (0,))
-    assert network.posterior_array("rain", {"wet": "yes"})[1] == pytest.approx(0.15 / 0.23)
-
-
-@pytest.mark.parametrize(
-    ("node", "attributes", "reason"),
-    [
-        ("rain", {"states": None}, "'rain' needs its states"),
-        ("rain", {"states": "no"}, "'rain' needs its states"),
-        ("rain", {"states": ["a", "a"]}, "the state 'a' twice"),
-        ("rain", {"log_table": [0.0]}, r"must have shape \(2,\), got \(1,\)"),
-        ("rain", {"log_table": "x"}, "must be an array"),
-        ("rain", {"log_table": [0.0, 0.0]}, "must sum to 1"),
-        ("grass", {"parents": ["rain"]}, "must list its predecessors"),
-    ],
-)
-def test_graphs_that_are_no_networks(node: str, attributes: dict[str, Any], reason: str) -> None:
-    """Every attribute is checked and named."""
-    pytest.importorskip("networkx")
-    graph = to_networkx(garden())
-    graph.nodes[node].update(attributes)
-    with pytest.raises(InputError, match=reason):
-        from_networkx(graph)
-
-
-def test_a_graph_without_tables_or_with_a_cycle() -> None:
-    """The message says what is needed."""
-    pytest.importorskip("networkx")
-    graph = to_networkx(garden())
-    del graph.nodes["sprinkler"]["log_table"]
-    with pytest.raises(InputError, match="'sprinkler' needs the attribute 'log_table' or 'table'"):
-        from_networkx(graph)
-    graph = to_networkx(garden())
-    graph.nodes["rain"].update(parents=("grass",), log_table=np.log(np.full((3, 2), 0.5)))
-    graph.add_edge("grass", "rain")
-    with pytest.raises(InputError, match="cycle"):
-        from_networkx(graph)
-
-
-@pytest.mark.parametrize("convert", [to_networkx, to_pgmpy, to_pyagrum])
+@pytest.mark.parametrize("convert", [to_pgmpy, to_pyagrum])
 def test_a_missing_package_is_told_in_one_line(
     convert: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message is the command that installs it."""
-    for name in ("networkx", "pgmpy", "pgmpy.models", "pyagrum"):
+    for name in ("pgmpy", "pgmpy.models", "pyagrum"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingDependencyError, match=r'pip install "marginbn\[interop\]"'):
         convert(garden())

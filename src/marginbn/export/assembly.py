@@ -1,6 +1,6 @@
 """From declared variables and tables to a network, and from a network to the numbers of a file.
 
-BIF files and the objects of pgmpy, pyAgrum and networkx hold the same: variables, and for each a
+BIF files and the objects of pgmpy and pyAgrum hold the same: variables, and for each a
 family (its parents in their own order) with a table of probabilities. This module checks the rest
 once for all of them: sizes, one family per variable, no cycle, rows that sum to one.
 

@@ -3,7 +3,7 @@
 The suffix of a file selects its format. A format is one line in ``NETWORK_FORMATS`` and a module of
 this folder with functions named after it: ``network_to_NAME(network)`` returns the text and
 ``load_NAME(path)`` reads a file. Modules are imported when they are needed, so that the list itself
-costs nothing (the command line shows it).
+costs nothing (the command line shows it). The two formats of pictures are at the end of this file.
 
 How exact probabilities are as text, and how rounded files are read, is described in
 :mod:`marginbn.export.assembly`.
@@ -21,6 +21,9 @@ from marginbn.files import PathLike, write_text
 
 if TYPE_CHECKING:
     from marginbn.network.network import BayesianNetwork
+
+_DOT_CLASS = ', shape=box, style="filled,rounded", fillcolor="#ffd166"'
+_DOT_ISOLATED = ', color="#999999", fontcolor="#999999"'
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,8 @@ NETWORK_FORMATS: dict[str, NetworkFormat] = {
     for form in (
         NetworkFormat("json", (".json",), "everything, bit for bit", "native"),
         NetworkFormat("bif", (".bif",), "everything; probabilities as text", "bif"),
-        NetworkFormat("dot", (".dot", ".gv"), "the structure, written only", "graph_text", False),
-        NetworkFormat("svg", (".svg",), "the structure, written only", "graph_text", False),
+        NetworkFormat("dot", (".dot", ".gv"), "the structure, written only", "formats", False),
+        NetworkFormat("svg", (".svg",), "the structure, written only", "formats", False),
     )
 }
 """All formats by name."""
@@ -155,3 +158,52 @@ def find_format(path: PathLike, format: str | None = None) -> NetworkFormat:
         f"the name of the file must end in one of {known}, or give the format; "
         f"got {os.fspath(path)!r}"
     )
+
+
+def network_to_dot(network: BayesianNetwork) -> str:
+    """DOT text of the structure; render it with ``dot -Tsvg``.
+
+    The class is highlighted, variables without arcs are grey.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginbn import BayesianNetwork, Structure, Variable
+    >>> half = np.log([0.5, 0.5])
+    >>> variables = (Variable("class", ("a", "b")), Variable("x < 3", ("0", "1")))
+    >>> tables = (half, np.array([half, half]))
+    >>> print(network_to_dot(BayesianNetwork(Structure(((), (0,))), variables, tables)))
+    digraph network {
+      node [shape=ellipse];
+      v0 [label="class", shape=box, style="filled,rounded", fillcolor="#ffd166"];
+      v1 [label="x < 3"];
+      v0 -> v1;
+    }
+    <BLANKLINE>
+    """
+    connected = {v for arc in network.structure.arcs for v in arc}
+    others = ["" if i in connected else _DOT_ISOLATED for i in range(1, network.n_variables)]
+    nodes = zip(network.names, [_DOT_CLASS, *others], strict=True)
+    lines = ["digraph network {", "  node [shape=ellipse];"]
+    lines += [f"  v{i} [label={quote_dot(n)}{style}];" for i, (n, style) in enumerate(nodes)]
+    lines += [f"  v{parent} -> v{child};" for parent, child in network.structure.arcs]
+    return "\n".join([*lines, "}", ""])
+
+
+def network_to_svg(network: BayesianNetwork) -> str:
+    """SVG text of the structure; pointing at a variable shows its name, parents and states."""
+    from marginbn.network.svg import draw_structure
+
+    return draw_structure(network.structure, network.variables)
+
+
+def quote_dot(text: str) -> str:
+    r"""A quoted DOT string that shows ``text`` as it is.
+
+    Examples
+    --------
+    >>> print(quote_dot('a "b" \\n'))
+    "a \"b\" \\n"
+    """
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + escaped.replace("\r", "\\r").replace("\n", "\\n").replace("\0", " ") + '"'

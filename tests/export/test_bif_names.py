@@ -11,9 +11,15 @@ import pytest
 
 from exchange import assert_refused, nasty_network
 from marginbn import NaiveBayesClassifier, TANClassifier
-from marginbn.export.bif import network_from_bif, network_to_bif
+from marginbn.export.bif import (
+    KEYWORDS,
+    NEVER,
+    network_from_bif,
+    network_to_bif,
+    to_portable,
+    unique_identifiers,
+)
 from marginbn.export.formats import load_network, save_network
-from marginbn.export.portable import KEYWORDS, NEVER, to_portable, unique_identifiers
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
