@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from test_format import tiny_certificate
 
-from certificates import certified, rebuild, sealed, second_opinion, spoil
+from certificates import certified, rebuild, sealed, second_opinion
 from marginbn.problem.candidates import CandidateRule, enumerate_candidates
 from marginbn.problem.problem import linear_problem
 from marginbn.problem.scores import SCORES, get_local_score
@@ -41,7 +41,6 @@ from marginbn.proof.format import MAGIC, encode_certificate
 from problems import (
     random_candidates,
     random_table,
-    small_linear_problem,
     small_margin_problem,
 )
 
@@ -173,14 +172,6 @@ def test_heavy_rows_keep_their_digits(weight: float) -> None:
     assert second_opinion(one_heavy_row(weight, truth - room, truth + room)) == ""
     for objective, bound in ((truth + 10 * room, 1e3), (truth - 10 * room, truth - 5 * room)):
         assert second_opinion(one_heavy_row(weight, objective, bound))
-
-
-def test_the_two_forgeries_that_the_first_checker_once_accepted() -> None:
-    """A1: a bound far below the optimum, an objective far above it."""
-    assert "up to -280.253360780" in second_opinion(
-        one_heavy_row(7.181977842906551e60, -22738.0, -22737.36)
-    )
-    assert "at most -368.413614879" in second_opinion(one_heavy_row(1e80, -0.000001, 0.0))
 
 
 def test_an_objective_above_the_bound_is_refused() -> None:
@@ -435,7 +426,7 @@ def test_leaves_by_brute_force(seed: int, tmp_path: Path) -> None:
     """The maximum over forests with present edges is that of a list of all, class included."""
     certificate = certified(small_margin_problem(seed, n_features=3, n_rows=9), tmp_path)
     checker = exact.Checker(encode_certificate(certificate))
-    candidates = rebuild(certificate)[0].candidates
+    candidates = rebuild(certificate).candidates
     values = checker.majorant(0)[2]
     rng = np.random.default_rng(seed)
     usable = [[k for k in group if rng.random() < 0.8] for group in checker.groups]
@@ -461,28 +452,6 @@ def holds(parents: tuple[tuple[int, ...], ...], present: frozenset[tuple[int, ..
             return False
         left = {i: left[i] for i in left if i not in free}
     return all(a in parents[b] or b in parents[a] for a, b in present)
-
-
-# ---------------------------------------------------------------------------------- both
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_both_checkers_agree_on_honest_and_spoiled_ones(seed: int, tmp_path: Path) -> None:
-    """All scores; what is spoiled is refused by both unless it still follows."""
-    score = ("multiclass", "binary", "bdeu", "mdl", "k2", "aic")[seed]
-    if seed < 2:
-        problem = small_margin_problem(seed, n_features=3, n_rows=14, margin=score)
-    else:
-        problem = small_linear_problem(seed, n_features=3, n_rows=20, score=score, max_parents=2)
-    certificate = certified(problem, tmp_path)
-    rng = np.random.default_rng(seed)
-    verdicts = []
-    for _ in range(40):
-        spoiled = spoil(certificate, rng)
-        if spoiled is not None:
-            verdicts.append((bool(verify_certificate(spoiled)), second_opinion(spoiled) == ""))
-    assert all(first == second for first, second in verdicts)
-    assert (False, False) in verdicts
 
 
 # ---------------------------------------------------------------------------------- alone

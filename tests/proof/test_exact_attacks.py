@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,8 +30,6 @@ from marginbn.proof.certificate import (
 from marginbn.proof.checker import verify_certificate
 from marginbn.proof.format import MAX_TREE, encode_certificate, read_certificate
 
-Record = dict[str, Any]
-
 
 def verdicts(content: Certificate | bytes, folder: Path) -> tuple[bool, bool]:
     """Whether either checker accepts the file of a certificate."""
@@ -44,121 +40,6 @@ def verdicts(content: Certificate | bytes, folder: Path) -> tuple[bool, bool]:
     except InputError:
         first = False
     return first, exact.main([str(path)]) == 0
-
-
-# ------------------------------------------------------------------------------- a model (A2)
-
-
-def write_rows(path: Path, n_rows: int = 120) -> None:
-    """Categories, numbers, missing values and more categories than states."""
-    rng = np.random.default_rng(3)
-    y = rng.integers(0, 2, n_rows)
-    near = y ^ (rng.random(n_rows) < 0.15)
-    number = np.round(1.5 * y + rng.normal(0, 1, n_rows), 2)
-    many = rng.integers(0, 60, n_rows)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["colour", "size", "many", "label"])
-        for i in range(n_rows):
-            size = "?" if i % 9 == 0 else number[i]
-            writer.writerow([("red", "blue")[near[i]], size, f"m{many[i]}", ("no", "yes")[y[i]]])
-
-
-@pytest.fixture(scope="module")
-def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with t.csv, m.json and m.cert of a counted classifier with weights."""
-    folder = tmp_path_factory.mktemp("fitted")
-    write_rows(folder / "t.csv")
-    usual = ["-t", "label", "--method", "max-margin", "--class-weight", "yes=2", "-q"]
-    files = ["-o", str(folder / "m.json"), "--certificate", str(folder / "m.cert")]
-    arguments = ["fit", str(folder / "t.csv"), "--holdout", "0"]
-    found = CliRunner().invoke(app, [*arguments, *usual, *files])
-    assert found.exit_code == 0, found.output
-    return folder
-
-
-def codes_of(folder: Path, model: Record, *, with_data: bool) -> tuple[int, int, str]:
-    """Exit codes of both checkers about a changed model, and what the first one prints."""
-    path = folder / "changed.json"
-    path.write_text(json.dumps(model))
-    more = ["--model", str(path), *(["--data", str(folder / "t.csv")] if with_data else [])]
-    first = CliRunner().invoke(app, ["verify", str(folder / "m.cert"), *more])
-    return first.exit_code, exact.main([str(folder / "m.cert"), *more]), first.output
-
-
-def reversed_categories(model: Record) -> None:
-    model["coding"][0]["categories"].reverse()
-
-
-def moved_cuts(model: Record) -> None:
-    column = next(c for c in model["coding"] if c["cuts"])
-    column["cuts"] = [cut + 100.0 for cut in column["cuts"]]
-
-
-def renamed_category(model: Record) -> None:
-    model["coding"][0]["categories"][0] = "black"
-
-
-def renamed_label(model: Record) -> None:
-    model["classes"]["labels"] = ["maybe", "yes"]
-
-
-def renamed_everywhere(model: Record) -> None:
-    """The network agrees with the coding, the certificate does not."""
-    renamed_category(model)
-    model["network"]["variables"][1]["states"][0] = "black"
-
-
-def counted_entry(model: Record) -> None:
-    table = model["network"]["log_tables"][0]
-    table[:2] = [np.log(0.3), np.log(0.7)]
-
-
-def another_class_weight(model: Record) -> None:
-    model["params"]["class_weight"] = {"dict": [["yes", 3.0]]}
-
-
-def other_merged(model: Record) -> None:
-    plan = next(p for p in model["preparation"] if p["merged"])
-    plan["merged"] = plan["merged"][1:]
-
-
-STATES = [reversed_categories, moved_cuts, renamed_category, renamed_label, renamed_everywhere]
-ROWS = [another_class_weight, other_merged]
-
-
-@pytest.mark.parametrize("change", [*STATES, counted_entry])
-@pytest.mark.parametrize("with_data", [False, True])
-def test_a_changed_model_is_refuted(
-    change: Callable[[Record], None], with_data: bool, fitted: Path
-) -> None:
-    """A2: by both checkers, with and without the table, and the difference is named."""
-    model = json.loads((fitted / "m.json").read_text())
-    assert codes_of(fitted, model, with_data=with_data)[:2] == (0, 0)
-    change(model)
-    first, second, text = codes_of(fitted, model, with_data=with_data)
-    assert (first, second) == (1, 1), text
-    assert text.startswith("REFUTED")
-
-
-@pytest.mark.parametrize("change", ROWS)
-def test_rows_that_the_model_does_not_make_are_refuted(
-    change: Callable[[Record], None], fitted: Path
-) -> None:
-    """Weights and merged categories are seen where the table is encoded."""
-    model = json.loads((fitted / "m.json").read_text())
-    change(model)
-    assert codes_of(fitted, model, with_data=True)[:2] == (1, 1)
-
-
-@pytest.mark.parametrize("line", ["red,0.5,m1,yes", "blue,,m59,no", "green,0.5,m1,yes"])
-def test_another_row_is_refuted(line: str, fitted: Path) -> None:
-    """One more row, known or unknown to the coding."""
-    more = fitted / "more.csv"
-    more.write_text((fitted / "t.csv").read_text() + line + "\n")
-    arguments = ["--model", str(fitted / "m.json"), "--data", str(more)]
-    assert CliRunner().invoke(app, ["verify", str(fitted / "m.cert"), *arguments]).exit_code == 1
-    assert exact.main([str(fitted / "m.cert"), *arguments]) == 1
 
 
 # ------------------------------------------------------------------------------- work (A4, A5)

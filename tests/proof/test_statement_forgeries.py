@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,10 @@ def fitted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
-def exit_codes(folder: Path, model: Path, *more: str) -> tuple[int, int]:
-    """Of both checkers about a model and the table, with more options."""
-    arguments = [str(folder / "proof"), "--model", str(model), "--data", str(folder / "t.csv")]
-    arguments += more
+def exit_codes(folder: Path, model: Path, *more: str, table: str = "t.csv") -> tuple[int, int]:
+    """Of both checkers about a model and, unless it has no name, a table, with more options."""
+    arguments = [str(folder / "proof"), "--model", str(model), *more]
+    arguments += ["--data", str(folder / table)] if table else []
     return CliRunner().invoke(app, ["verify", *arguments]).exit_code, exact.main(arguments)
 
 
@@ -77,7 +78,29 @@ def change_arc(model: Record) -> None:
     model["network"]["parents"][-1] = []
 
 
+def rename_category(model: Record) -> None:
+    """The network agrees with the coding, the certificate does not."""
+    model["coding"][0]["categories"][0] = "black"
+    model["network"]["variables"][1]["states"][0] = "black"
+
+
+def change_counted_entry(model: Record) -> None:
+    """The probabilities of the first two classes are others."""
+    model["network"]["log_tables"][0][:2] = [math.log(0.3), math.log(0.7)]
+
+
+STATES: dict[str, Change] = {
+    "categories in another order": lambda m: m["coding"][0]["categories"].reverse(),
+    "a cut is elsewhere": move_cut,
+    "a category is another one": rename_category,
+    "a category of the coding is another one": lambda m: m["coding"][0]["categories"].append("z"),
+    "a class has another name": lambda m: m["classes"]["labels"].__setitem__(0, "another"),
+    "a counted entry is another one": change_counted_entry,
+}
+"""Refused without the table, too."""
+
 FORGERIES: dict[str, Change] = {
+    **STATES,
     "three parents": lambda m: m["params"].update(max_parents=3),
     "an arc is required": lambda m: m["params"].update(
         required_arcs=[{"tuple": ["colour", "size"]}]
@@ -90,7 +113,6 @@ FORGERIES: dict[str, Change] = {
     "more rows": lambda m: m.update(n_samples=10 * m["n_samples"]),
     "weights of classes": lambda m: m["params"].update(class_weight="balanced"),
     "two features change names": rename_feature,
-    "a cut is elsewhere": move_cut,
     "a category is merged": merge_category,
     "an arc is gone": change_arc,
     "another kind of classifier": lambda m: m.update(
@@ -108,6 +130,16 @@ def test_a_forged_model_is_refused(name: str, fitted: Path, tmp_path: Path) -> N
     FORGERIES[name](model)
     (tmp_path / "m.json").write_text(json.dumps(model))
     assert 0 not in exit_codes(fitted, tmp_path / "m.json")
+    if name in STATES:
+        assert 0 not in exit_codes(fitted, tmp_path / "m.json", table="")
+
+
+def test_another_row_is_refuted(fitted: Path) -> None:
+    """One more row, the first one again or one with a category that the coding does not know."""
+    lines = (fitted / "t.csv").read_text().splitlines()
+    for line in (lines[1], lines[1].replace("red", "black").replace("blue", "black")):
+        (fitted / "more.csv").write_text("\n".join([*lines, line]) + "\n")
+        assert exit_codes(fitted, fitted / "m.json", table="more.csv") == (1, 1)
 
 
 STATEMENTS: dict[str, Change] = {

@@ -628,7 +628,7 @@ def family_of_another_rule(c: Certificate, rng: Random) -> Forged | None:
     other = replace(rule, class_arcs="all" if rule.class_arcs == "free" else "free")
     empty = np.zeros(0, dtype=bool)
     forged = replace(c, candidates=Candidates(other, (), empty))
-    own = rebuild(forged)[0]
+    own = rebuild(forged)
     sets = zip(own.candidates.child.tolist(), own.candidates.parents, strict=True)
     is_structure = set(enumerate(c.incumbent)) <= set(sets)
     return forged if not is_structure or brute_force(own) > c.bound + step(c) else None
