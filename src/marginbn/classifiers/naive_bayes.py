@@ -12,13 +12,14 @@ log likelihood is largest for a maximum spanning tree under the conditional mutu
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import xlogy
 
 from marginbn.classifiers.base import BaseBNClassifier, Fitted
 from marginbn.data.training import TrainingRows
-from marginbn.problem.array_types import FloatArray
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure
@@ -116,15 +117,50 @@ def augmented_tree(data: EncodedData) -> Structure:
     return Structure(tuple(parents))
 
 
+MOST_CELLS = 1 << 22
+"""Cells of counts that are held at a time."""
+
+MANY_ADDITIONS = 20_000_000
+"""Additions from which a compiled pass is quicker, once it is loaded."""
+
+MANY_PAIRS = 5_000
+"""Pairs from which it is, however few the samples."""
+
+
 def _information(data: EncodedData, features: list[int]) -> FloatArray:
-    """Conditional mutual information of all pairs of features, (n, n)."""
-    n = len(features)
+    """Conditional mutual information of all pairs of features in nats, (n, n), from unsmoothed
+    counts.
+    """
+    n, k = len(features), data.n_classes
+    rows, columns = np.triu_indices(n, 1)
+    first, second = np.array(features, dtype=np.int64)[np.array([rows, columns])]
+    states = data.arities[first] * data.arities[second]
+    starts = np.cumsum(states * k) - states * k
+    sets = np.stack([first - 1, second - 1, data.arities[second], starts, states], axis=1)
+    joint = np.zeros(len(sets))
+    ends = np.searchsorted(starts, np.arange(0, states.sum() * k + MOST_CELLS, MOST_CELLS))
+    for lo, hi in pairwise(np.unique(ends).tolist()):
+        counts = _count_pairs(data, sets[lo:hi])
+        joint[lo:hi] = np.add.reduceat(xlogy(counts, counts), starts[lo:hi] - starts[lo])
+    alone = np.zeros(n)
+    for i, feature in enumerate(features):
+        counts = contingency(data, (0, feature))
+        alone[i] = xlogy(counts, counts).sum()
+    classes = contingency(data, (0,))
     found = np.zeros((n, n))
-    for a in range(n):
-        for b in range(a + 1, n):
-            own = conditional_mutual_information(data, features[a], features[b])
-            found[a, b] = found[b, a] = own
-    return found
+    found[rows, columns] = joint - alone[rows] - alone[columns] + xlogy(classes, classes).sum()
+    return np.asarray((found + found.T) / data.total_weight)
+
+
+def _count_pairs(data: EncodedData, sets: IntArray) -> FloatArray:
+    """Counts of pairs of features by class, set after set; keys as in ``solvers/counts.py``."""
+    if len(sets) * data.n_samples < MANY_ADDITIONS and len(sets) < MANY_PAIRS:
+        pairs = (sets[:, :2] + 1).tolist()
+        return np.concatenate([contingency(data, (i, j, 0)).ravel() for i, j in pairs])
+    from marginbn.solvers.counts import count_sets  # with its compiler
+
+    codes = np.concatenate([data.by_column[1:], data.by_column[:1]])
+    return count_sets(codes, sets, np.array(data.weights), data.n_classes)
 
 
 def _spanning_tree(weights: FloatArray) -> list[int]:
@@ -146,11 +182,3 @@ def _spanning_tree(weights: FloatArray) -> list[int]:
         nearer = outside & (weights[node] > best)
         best[nearer], tails[nearer] = weights[node][nearer], node
     return parents
-
-
-def conditional_mutual_information(data: EncodedData, i: int, j: int) -> float:
-    """I(i; j | C) in nats, from unsmoothed counts."""
-    joint = contingency(data, (0, i, j))
-    total = xlogy(joint, joint).sum() + xlogy(joint.sum((1, 2)), joint.sum((1, 2))).sum()
-    total -= xlogy(joint.sum(2), joint.sum(2)).sum() + xlogy(joint.sum(1), joint.sum(1)).sum()
-    return float(total) / data.total_weight

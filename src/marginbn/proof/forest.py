@@ -44,10 +44,11 @@ from marginbn.solvers.branch_bound.kernels.combination import (
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.branch_bound.kernels.tree import accuracy
-from marginbn.solvers.branch_bound.pair_tables import Coded, Poll
+from marginbn.solvers.branch_bound.pair_tables import Coded
 from marginbn.solvers.branch_bound.row_groups import Groups, wants_groups
 from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
+from marginbn.solvers.counts import Poll
 from marginbn.solvers.run import RowsInUse
 from marginbn.solvers.sizes import ACTIVE_VERTICES, KEPT_VERTICES, BranchBoundShape
 

@@ -15,7 +15,8 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
 from marginbn.solvers.branch_bound.kernels.records import Instance
-from marginbn.solvers.branch_bound.pair_tables import Coded, Poll, as_writeable, build_coded
+from marginbn.solvers.branch_bound.pair_tables import Coded, as_writeable, build_coded
+from marginbn.solvers.counts import Poll
 from marginbn.solvers.sizes import BranchBoundShape
 
 

@@ -28,12 +28,12 @@ from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.node_pool import Pool
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Instance, count_rows, new_box
-from marginbn.solvers.branch_bound.pair_tables import threads_for
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, rows_of, wants_groups
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker, first_pool, gather
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import compile_seen, is_at_hand
+from marginbn.solvers.counts import threads_for
 from marginbn.solvers.interpreted import is_small
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run

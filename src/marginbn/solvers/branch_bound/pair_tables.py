@@ -8,10 +8,6 @@ the samples whatever the number of threads.
 
 from __future__ import annotations
 
-import itertools
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,18 +18,10 @@ from marginbn.problem.scores import log_likelihood
 from marginbn.solvers.branch_bound.kernels import coded
 from marginbn.solvers.branch_bound.kernels.coded import CodeArray
 from marginbn.solvers.branch_bound.kernels.records import Instance, count_rows
-
-PIECES = 8
-"""Parts of a pass for every thread; between them somebody looks at the clock."""
+from marginbn.solvers.counts import Poll, blocks_of, count_sets, never, spread
 
 BLOCK_CELLS = 4_000_000
 """Cells of counts held at a time while tables are made."""
-
-Poll = Callable[[], None]
-
-
-def _never() -> None:
-    return
 
 
 @dataclass(frozen=True)
@@ -55,7 +43,7 @@ class Families:
         return columns[np.argsort(self.set_of[columns], kind="stable")]
 
 
-def families_of(margins: MarginRows, candidate_of: IntArray, poll: Poll = _never) -> Families:
+def families_of(margins: MarginRows, candidate_of: IntArray, poll: Poll = never) -> Families:
     """Which features every column looks at; by shapes alone, nothing is counted."""
     data, n_classes = margins.data, margins.data.n_classes
     numbers: dict[tuple[int, ...], int] = {}
@@ -94,34 +82,12 @@ class Coded:
     threads: int
 
 
-def threads_for(n_jobs: int) -> int:
-    """Threads of a pass: a pass is shared by all workers, which wait for it."""
-    return max(1, min(n_jobs, os.cpu_count() or 1))
-
-
-def spread(work: Callable[[int, int], None], count: int, threads: int, poll: Poll = _never) -> None:
-    """Call ``work`` for the parts of ``range(count)``, several at a time; ``poll`` is called
-    between them and may raise.
-    """
-    ends = np.unique(np.linspace(0, count, PIECES * threads + 1).astype(np.int64))
-    parts = [(int(lo), int(hi)) for lo, hi in itertools.pairwise(ends)]
-    if threads == 1:
-        for lo, hi in parts:
-            poll()
-            work(lo, hi)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for begin in range(0, len(parts), threads):
-            poll()
-            list(pool.map(lambda part: work(*part), parts[begin : begin + threads]))
-
-
 def build_coded(
     margins: MarginRows,
     candidate_of: IntArray,
     weights: FloatArray,
     threads: int = 1,
-    poll: Poll = _never,
+    poll: Poll = never,
 ) -> Coded:
     """Count all feature sets, and make the tables of all columns from the counts; ``weights`` of
     the margins may be others than those that are counted.
@@ -137,13 +103,13 @@ def build_coded(
     magnitude, likelihood = np.zeros(candidate_of.size), np.zeros(candidate_of.size)
     class_sums = np.zeros((margins.data.n_classes * margins.n_rivals, candidate_of.size))
     ordered, place = families.ordered, 0
-    for lo, hi in _blocks(families):
+    for lo, hi in blocks_of(families.sets, BLOCK_CELLS):
         first = int(families.sets[lo, 3])
         block, n_classes = families.sets[lo:hi], margins.data.n_classes
-        counts = _count(codes, block, counted, n_classes, threads, poll)
+        counts = count_sets(codes, block, counted, n_classes, threads, poll)
         weighted = counts
         if not is_same:
-            weighted = _count(codes, block, of_margins, n_classes, threads, poll)
+            weighted = count_sets(codes, block, of_margins, n_classes, threads, poll)
         own = ordered[(families.set_of[ordered] >= lo) & (families.set_of[ordered] < hi)]
         for v in own:
             poll()
@@ -174,38 +140,6 @@ def as_writeable(weights: FloatArray) -> FloatArray:
         if isinstance(same, np.ndarray) and same.flags.writeable and same.flags.c_contiguous:
             return np.asarray(same, dtype=np.float64)
     return np.array(weights)
-
-
-def _blocks(families: Families) -> list[tuple[int, int]]:
-    """Sets whose counts are held at a time."""
-    ends = families.sets[:, 3] + 1
-    blocks, lo = [], 0
-    for k in range(1, len(families.sets) + 1):
-        full = k == len(families.sets) or ends[k] - ends[lo] > BLOCK_CELLS
-        if full:
-            blocks.append((lo, k))
-            lo = k
-    return blocks
-
-
-def _count(
-    codes: CodeArray,
-    sets: IntArray,
-    values: FloatArray,
-    n_classes: int,
-    threads: int,
-    poll: Poll,
-) -> FloatArray:
-    """Values of the samples added up by state and class."""
-    sets = sets - sets[0, 3] * (np.arange(5) == 3)
-    counts = np.zeros(int(sets[-1, 3] + sets[-1, 4] * n_classes))
-    spread(
-        lambda lo, hi: coded.count_states(codes, sets, lo, hi, values, n_classes, counts),
-        len(sets),
-        threads,
-        poll,
-    )
-    return counts
 
 
 def _table_of(margins: MarginRows, k: int, by_state: FloatArray) -> FloatArray:
@@ -245,14 +179,14 @@ def _likelihood(margins: MarginRows, k: int, by_state: FloatArray) -> float:
 
 
 def fill_columns(
-    inst: Instance, rows: IntArray, out: FloatArray, threads: int, poll: Poll = _never
+    inst: Instance, rows: IntArray, out: FloatArray, threads: int, poll: Poll = never
 ) -> None:
     """Write the coefficients of some rows to ``out`` (K, number of rows)."""
     spread(lambda lo, hi: coded.fill_columns(inst, rows, lo, hi, out), len(out), threads, poll)
 
 
 def sum_rows(
-    inst: Instance, rows: IntArray, weights: FloatArray, threads: int, poll: Poll = _never
+    inst: Instance, rows: IntArray, weights: FloatArray, threads: int, poll: Poll = never
 ) -> FloatArray:
     """Weighted sums of the coefficients of some rows, (K,)."""
     out = np.zeros(inst.linear.size)
@@ -261,7 +195,7 @@ def sum_rows(
 
 
 def group_rows(
-    inst: Instance, made: Coded, members: IntArray, starts: IntArray, poll: Poll = _never
+    inst: Instance, made: Coded, members: IntArray, starts: IntArray, poll: Poll = never
 ) -> FloatArray:
     """Mean coefficients of groups of samples, (groups x rivals, K); see ``kernels/coded.py``."""
     rivals = count_rows(inst) // inst.weights.size

@@ -54,12 +54,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Instance,
     count_rows,
 )
-from marginbn.solvers.branch_bound.pair_tables import (
-    Coded,
-    Poll,
-    fill_columns,
-    group_rows,
-)
+from marginbn.solvers.branch_bound.pair_tables import Coded, fill_columns, group_rows
 from marginbn.solvers.branch_bound.rows import (
     NARROW,
     RAREST_CHECK,
@@ -71,6 +66,7 @@ from marginbn.solvers.branch_bound.rows import (
     Rows,
     turned,
 )
+from marginbn.solvers.counts import Poll
 from marginbn.solvers.memory import Division
 from marginbn.solvers.run import RowsInUse
 from marginbn.solvers.sizes import BranchBoundShape

@@ -38,7 +38,8 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Instance,
     count_rows,
 )
-from marginbn.solvers.branch_bound.pair_tables import Poll, fill_columns, sum_rows
+from marginbn.solvers.branch_bound.pair_tables import fill_columns, sum_rows
+from marginbn.solvers.counts import Poll
 
 BAND = 1.0
 """Terms this much above the smallest of their sample stay (nats)."""

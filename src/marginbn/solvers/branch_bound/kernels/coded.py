@@ -12,7 +12,7 @@ A *key* names one joint state per sample: ``(a, b, radix, start, states)`` stand
 ``start`` (-1: all coefficients of the column are zero).
 
 **Counts.** ``N[f, c]``, the weight of the samples of class c in state f, depends on F alone, so
-candidates over the same features share it; their tables are made from it.
+candidates over the same features share it (``solvers/counts.py``); their tables are made from it.
 
 **Means of groups**, ``sum_m w_m alpha_mr`` over the members, are sums over f of weighted counts.
 Where a group has fewer members than its features have joint states they are added one by one.
@@ -69,31 +69,6 @@ def add_coded_column(inst: Instance, v: int, scale: float, t: FloatArray) -> Non
         for m in range(n_samples):
             state = state_of(inst.codes, key, m)
             t[m] += scale * table[state * n_classes + np.int64(classes[m])]
-
-
-@entry
-def count_states(
-    codes: CodeArray,
-    keys: IntArray,
-    lo: int,
-    hi: int,
-    values: FloatArray,
-    n_classes: int,
-    counts: FloatArray,
-) -> None:
-    """Add up one value per sample by joint state and class, for keys ``lo`` to ``hi - 1``."""
-    classes = codes[codes.shape[0] - 1]
-    for k in range(lo, hi):
-        key, out = keys[k], counts[keys[k, 3] :]
-        if key[1] >= 0:
-            first, second, radix = codes[key[0]], codes[key[1]], key[2]
-            for m in range(values.size):
-                state = np.int64(first[m]) * radix + np.int64(second[m])
-                out[state * n_classes + np.int64(classes[m])] += values[m]
-        else:
-            for m in range(values.size):
-                state = state_of(codes, key, m)
-                out[state * n_classes + np.int64(classes[m])] += values[m]
 
 
 @kernel
