@@ -28,8 +28,6 @@ from marginbn import (
     Search,
     TANClassifier,
 )
-from marginbn.classifiers.validation import read_training_rows
-from marginbn.data.training import encode_training
 
 # Without limits of time: a check that fits twice must not depend on how busy the machine is. The
 # grid is small; the one of the paper has its own tests.
@@ -242,24 +240,6 @@ def test_every_generative_score(score, class_restricted, iris):
     X, y = iris
     clf = GenerativeBNClassifier(score=score, class_restricted=class_restricted).fit(X, y)
     assert clf.status_ == "optimal"
-
-
-def test_margin_objective_beats_the_baselines(iris):
-    """The optimum is never below the soft margin of naive Bayes or TAN."""
-    X, y = iris
-    clf = MaxMarginBNClassifier().fit(X, y)
-    rows = read_training_rows(MaxMarginBNClassifier(), X, y, None, kinds="auto")
-    problem = clf.build_problem(encode_training(rows, "drop").data)
-    for rival in (NaiveBayesClassifier(), TANClassifier()):
-        assert problem.score(rival.fit(X, y).structure_) <= clf.objective_ + 1e-9
-
-
-def test_two_classes_make_the_margins_equal():
-    """SM and SBM are the same number when there are two classes."""
-    frame, y = mixed_frame()
-    multi = MaxMarginBNClassifier(margin="multiclass").fit(frame, y)
-    binary = MaxMarginBNClassifier(margin="binary").fit(frame, y)
-    assert multi.objective_ == pytest.approx(binary.objective_, rel=1e-12)
 
 
 def test_required_and_forbidden_arcs():

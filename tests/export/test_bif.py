@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from exchange import (
     FILES,
@@ -164,13 +163,6 @@ def test_a_short_file_cannot_ask_for_much_memory() -> None:
 @given(damaged(HAND + network_to_bif(garden()).replace("rain", "r")))
 def test_damage_never_raises_anything_but_our_errors(text: str) -> None:
     """A damaged file is read or refused by a FormatError."""
-    assert_only_our_errors(network_from_bif, text)
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.text())
-def test_any_text_is_read_or_refused(text: str) -> None:
-    """So is any text at all."""
     assert_only_our_errors(network_from_bif, text)
 
 

@@ -63,18 +63,6 @@ def test_round_trip_is_exact_to_the_bit(seed: int, zeros: float, labels: list[st
         assert ours.tobytes() == theirs.tobytes()
 
 
-def test_a_reloaded_network_predicts_the_same(tmp_path: Path) -> None:
-    """Saving and loading changes no digit of any log joint."""
-    network = random_network(11, n_variables=6)
-    save_network(network, tmp_path / "n.json")
-    codes = network.sample_codes(50, random_state=0)
-    codes[::3, 2] = -1
-    np.testing.assert_array_equal(
-        load_network(tmp_path / "n.json").log_joint_per_class(codes),
-        network.log_joint_per_class(codes),
-    )
-
-
 def _set(*keys: str | int, value: object) -> Edit:
     def edit(data: dict[str, Any]) -> None:
         place: Any = data

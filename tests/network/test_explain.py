@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
-from data_folder import data_folder
 from marginbn import (
     DataWarning,
     GenerativeBNClassifier,
@@ -22,7 +21,6 @@ from marginbn import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.datasets import load_folder_dataset
 from marginbn.network.explain import (
     Contribution,
     Explanation,
@@ -272,40 +270,3 @@ def test_labels_match_by_value_or_text() -> None:
     first = clf.explain(WEATHER, [0, 0, 0, 1]).log_margins
     assert np.array_equal(clf.explain(WEATHER, [0.0, 0.0, 0.0, 1.0]).log_margins, first)
     assert np.array_equal(clf.explain(WEATHER, ["0", "0", "0", "1"]).log_margins, first)
-
-
-TEN = (
-    "breast",
-    "chess",
-    "crx",
-    "flare",
-    "german",
-    "hepatitis",
-    "lymphography",
-    "mushroom",
-    "soybean-large",
-    "vote",
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TEN)
-@pytest.mark.filterwarnings("ignore::marginbn.DataWarning")
-@pytest.mark.filterwarnings("ignore::marginbn.OptimalityWarning")
-def test_the_sum_is_the_margin_on_every_row(name: str) -> None:
-    """On ten data sets, missing values included, no row is off by more than 1e-9."""
-    dataset = load_folder_dataset(name, data_folder())
-    X, y = dataset.train.drop("class"), dataset.train.column("class").values
-    for classifier in (
-        NaiveBayesClassifier(),
-        TANClassifier(),
-        GenerativeBNClassifier(max_parents=1, time_limit=5),
-    ):
-        classifier.fit(X, y)
-        ordered = np.sort(classifier.predict_log_proba(X), axis=1)
-        for explanation, margin in zip(
-            classifier.explain(X), ordered[:, -1] - ordered[:, -2], strict=True
-        ):
-            total = math.fsum(c.value for c in explanation.contributions)
-            assert abs(total - margin) <= 1e-9
-            assert abs(explanation.log_margin - margin) <= 1e-9

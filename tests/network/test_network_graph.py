@@ -18,30 +18,6 @@ from networks import (
 )
 
 
-def graph_of(structure: Structure) -> object:
-    """The same graph in networkx."""
-    networkx = pytest.importorskip("networkx")
-    graph = networkx.DiGraph()
-    graph.add_nodes_from(range(structure.n_variables))
-    graph.add_edges_from(structure.arcs)
-    return graph
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_d_separation_agrees_with_networkx(seed: int) -> None:
-    """For random sets of any size."""
-    networkx = pytest.importorskip("networkx")
-    structure = random_network(seed, n_variables=8).structure
-    graph = graph_of(structure)
-    rng = np.random.default_rng(seed)
-    for _ in range(20):
-        places = rng.integers(0, 4, 8)
-        a, b, given = (set(np.flatnonzero(places == k).tolist()) for k in range(3))
-        if a and b:
-            expected = networkx.is_d_separator(graph, a, b, given)
-            assert structure.d_separated(a, b, given) == expected
-
-
 def test_sets_must_not_overlap() -> None:
     """The question has no meaning then, and indices must exist."""
     structure = Structure(((), (0,), (1,)))

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginKind, MarginRows
-from marginbn.problem.problem import margin_problem
 from marginbn.problem.structure import Structure
 from strategies import data_and_structure, encoded_data, make_data, random_data
 
@@ -230,17 +229,6 @@ def test_a_single_class_has_no_rivals() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sets_without_the_class_equal_the_empty_set(kind: MarginKind) -> None:
-    """The paper's footnote 1: over all DAGs the margins equal those of the restricted ones."""
-    data = random_data(6, 15, (3, 2, 2))
-    free = MarginRows(data, enumerate_candidates(3, 2, class_restricted=False), kind, 1.0)
-    tied = MarginRows(data, enumerate_candidates(3, 2), kind, 1.0)
-    there = free.at(free.candidates.selection(Structure(((), (0,), (1,)))))
-    here = tied.at(tied.candidates.selection(Structure(((), (0,), ()))))
-    np.testing.assert_allclose(there, here, atol=1e-13)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_constant_features_have_no_coefficients(kind: MarginKind) -> None:
     """A feature with one state is certain in every class: its columns vanish."""
     data = make_data([[0, 0, 1], [1, 0, 0], [2, 0, 1]], (3, 1, 2))
@@ -258,62 +246,3 @@ def test_extreme_smoothing_stays_finite(kind: MarginKind, smoothing: float) -> N
     assert np.isfinite(dense).all()
     if smoothing > 1:
         assert np.abs(dense).max() < 1e-9
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@given(
-    encoded_data(max_variables=3, weights=st.integers(1, 3).map(float)),
-    st.sampled_from([0.004, 0.7, 7.0]),
-)
-@settings(deadline=None, max_examples=40)
-def test_weights_are_repetitions(kind: MarginKind, data: EncodedData, gamma: float) -> None:
-    """Every candidate and the soft margin itself are the same for weighted and repeated rows."""
-    repeated = EncodedData(
-        np.repeat(data.codes, data.weights.astype(int), axis=0),
-        np.ones(int(data.total_weight)),
-        data.variables,
-    )
-    candidates = enumerate_candidates(data.n_variables, 2)
-    once, often = (
-        margin_problem(d, candidates, margin=kind, gamma=gamma) for d in (data, repeated)
-    )
-    rows = MarginRows(repeated, candidates, kind, 1.0)  # not merged
-    for structure in (Structure(((),) * data.n_variables), naive_bayes(data)):
-        selection = candidates.selection(structure)
-        plain = math.fsum(min(gamma, *margins) for margins in rows.at(selection).tolist())
-        assert once.evaluate(selection) == pytest.approx(plain, abs=1e-9)
-        assert often.evaluate(selection) == pytest.approx(plain, abs=1e-9)
-
-
-def naive_bayes(data: EncodedData) -> Structure:
-    return Structure(((), *((0,) for _ in range(data.n_variables - 1))))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@given(st.data(), data_and_structure(max_samples=10), st.sampled_from([0.3, 2.0]))
-@settings(deadline=None, max_examples=40)
-def test_names_and_order_do_not_matter(
-    kind: MarginKind, draw: st.DataObject, case: Case, gamma: float
-) -> None:
-    """Permuting features and renaming states (of the class too) leaves the objective as it was."""
-    data, structure = case
-    moved, image = permute(draw, data, structure)
-    there, here = (
-        margin_problem(d, enumerate_candidates(d.n_variables, 3), margin=kind, gamma=gamma)
-        for d in (moved, data)
-    )
-    assert there.score(image) == pytest.approx(here.score(structure), abs=1e-9)
-
-
-def permute(draw: st.DataObject, data: EncodedData, structure: Structure) -> Case:
-    """Data and structure after a random permutation of the features and of all states."""
-    n = data.n_variables
-    order = [0, *draw.draw(st.permutations(range(1, n)))]  # new position -> old variable
-    codes = np.empty_like(data.codes)
-    for new, old in enumerate(order):
-        states = np.array(draw.draw(st.permutations(range(int(data.arities[old])))))
-        codes[:, new] = states[data.codes[:, old]]
-    place = {old: new for new, old in enumerate(order)}
-    image = Structure.from_arcs(n, [(place[p], place[c]) for p, c in structure.arcs])
-    moved = EncodedData(codes, data.weights, tuple(data.variables[old] for old in order))
-    return moved, image

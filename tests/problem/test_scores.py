@@ -149,25 +149,6 @@ def test_k2_tells_equivalent_structures_apart() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@given(encoded_data(weights=st.integers(1, 4).map(float)))
-@settings(deadline=None, max_examples=25)
-def test_weights_are_repetitions(name: str, data: EncodedData) -> None:
-    """Merged rows, weighted rows and repeated rows have the same score."""
-    repeated = EncodedData(
-        np.repeat(data.codes, data.weights.astype(int), axis=0),
-        np.ones(int(data.total_weight)),
-        data.variables,
-    )
-    candidates = enumerate_candidates(data.n_variables, 2)
-    score = get_local_score(name)
-    expected = scores_of(repeated, candidates, score)
-    for same in (data, data.merged()):
-        np.testing.assert_allclose(
-            scores_of(same, candidates, score), expected, rtol=1e-10, atol=1e-10
-        )
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_more_parents_never_lower_the_likelihood(name: str) -> None:
     """The log likelihood grows with the parent set and is never positive; others may fall."""
     data = random_data(7, 60, (3, 2, 3, 2))

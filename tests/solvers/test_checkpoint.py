@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import errno
 import io
-import itertools
 import os
 import warnings
 import zipfile
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brute_force import brute_force
 from marginbn.exceptions import CheckpointWarning, InputError
 from marginbn.files import replacing
 from marginbn.problem.problem import StructureProblem
@@ -198,10 +195,6 @@ def test_saving_is_due_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert kept.is_due
 
 
-def truncated(path: Path, length: int) -> None:
-    path.write_bytes(path.read_bytes()[:length])
-
-
 def saved_tree(path: Path) -> None:
     """A small checkpoint with open nodes."""
     kept = Checkpoint(path, problem())
@@ -220,37 +213,6 @@ def test_a_file_cut_off_at_any_byte_is_noticed(tmp_path: Path) -> None:
         path.write_bytes(broken)
         with pytest.warns(CheckpointWarning, match="starts from scratch"):
             assert Checkpoint(path, problem()).saved is None
-
-
-def check_resumed(path: Path, expected: float) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CheckpointWarning)
-        result = solve_structure(problem(), checkpoint=path)
-    assert result.is_optimal
-    assert result.objective == pytest.approx(expected, rel=1e-6)
-
-
-def test_solves_from_cut_files_end_at_the_optimum(tmp_path: Path) -> None:
-    """Some lengths here, all of them in the slow suite."""
-    expected = brute_force(problem())
-    for length in (0, 5, 25, 40, 200, 700):
-        path = tmp_path / f"c{length}"
-        saved_tree(path)
-        truncated(path, length)
-        check_resumed(path, expected)
-
-
-@pytest.mark.slow
-def test_solves_from_files_cut_at_every_byte_end_at_the_optimum(tmp_path: Path) -> None:
-    """Truncation at every byte of a small checkpoint: no crash, no wrong result."""
-    expected = brute_force(problem())
-    path = tmp_path / "c"
-    saved_tree(path)
-    content = path.read_bytes()
-    for length in range(len(content) + 1):
-        path.write_bytes(content[:length])
-        check_resumed(path, expected)
-        path.unlink()
 
 
 def test_changed_bytes_are_noticed(tmp_path: Path) -> None:
@@ -279,55 +241,8 @@ def test_changed_bytes_are_noticed(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- what can go wrong
 
 
-class Trouble:
-    """Makes the n-th call of any of some functions of ``os`` fail."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: Callable[[], BaseException]) -> None:
-        self.left, self.met = -1, False
-        for name in ("fsync", "replace", "link", "unlink", "open"):
-            monkeypatch.setattr(os, name, self._wrap(getattr(os, name), error))
-
-    def _wrap(self, function: Any, error: Callable[[], BaseException]) -> Any:
-        def wrapped(*args: Any, **options: Any) -> Any:
-            self.left -= 1
-            if self.left == 0:
-                self.met = True
-                raise error()
-            return function(*args, **options)
-
-        return wrapped
-
-
-class CrashError(BaseException):
-    """The process ends here."""
-
-
 def full_disk() -> OSError:
     return OSError(errno.ENOSPC, "No space left on device")
-
-
-@pytest.mark.parametrize("error", [full_disk, CrashError])
-def test_trouble_at_every_step_leaves_a_complete_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Callable[[], BaseException]
-) -> None:
-    """Old or new, and never worse than the old one, whichever call to the system fails."""
-    trouble = Trouble(monkeypatch, error)
-    for step in itertools.count(1):
-        path = tmp_path / f"c{step}"
-        kept = Checkpoint(path, problem())
-        kept.save(some_state(9e5))
-        kept.save(some_state(8e5))
-        trouble.left, trouble.met = step, False
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CheckpointWarning)
-            with suppress(CrashError):
-                kept.save(some_state(7e5))
-        trouble.left = -1
-        assert bounds_on_disk(path) in (8e5, 7e5)
-        if not trouble.met:
-            break
-    assert step > 5, "no call was made to fail"
-    assert bounds_on_disk(path) == 7e5
 
 
 def test_a_full_disk_is_told_once_and_the_search_goes_on(

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import signal
-import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -305,38 +301,6 @@ def test_an_interrupt_while_the_best_structure_is_handed_over(
     again = Checkpoint(tmp_path / "c", problem)
     result = solve_with(solver, Run(problem, checkpoint=again))
     assert result.objective == best <= result.bound
-
-
-def test_signals_at_random_moments_lose_nothing(tmp_path: Path) -> None:
-    """Real interrupts, wherever they hit: the tree on the disk leads to the optimum."""
-    problem = larger_problem()
-    expected = solve_structure(problem)
-    rng = np.random.default_rng(5)
-    path, heard = tmp_path / "c", []
-
-    def hear(*_: object) -> None:
-        heard.append(turn)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, hear)
-    for turn in range(12):
-        solver: Solver = BranchCutSolver() if turn % 4 == 3 else BranchBoundSolver()
-        kept = Checkpoint(path, problem, interval=0.0)
-        timer = threading.Timer(
-            float(rng.uniform(0.05, 0.3)), os.kill, (os.getpid(), signal.SIGINT)
-        )
-        timer.start()
-        try:
-            result = solve_with(solver, Run(problem, n_jobs=1 + turn % 2, checkpoint=kept))
-            while turn not in heard:
-                time.sleep(0.001)
-        except KeyboardInterrupt:  # after the end of the solve
-            continue
-        assert result.bound >= expected.objective - 1e-6 * abs(expected.objective)
-    signal.signal(signal.SIGINT, before)
-    result = solve_structure(problem, checkpoint=path)
-    assert result.is_optimal
-    assert result.objective == pytest.approx(expected.objective, rel=1e-6)
 
 
 def test_saving_changes_nothing_in_the_search(tmp_path: Path) -> None:

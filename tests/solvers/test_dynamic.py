@@ -57,33 +57,6 @@ def test_equals_enumeration_for_any_candidates(
     assert result.status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize("required", [((1, 0),), ((1, 0), (2, 1)), ((0, 3), (3, 2))])
-def test_required_arcs_are_kept(required) -> None:
-    """Lists without empty sets work, and every required arc is in the answer."""
-    problem = small_linear_problem(4, n_features=3, required=required)
-    result = solve(problem)
-    assert result.objective == pytest.approx(brute_force(problem), rel=1e-12)
-    assert set(result.structure.arcs).issuperset(required)
-
-
-@pytest.mark.parametrize("score", ["mdl", "aic", "bdeu", "k2", "loglik"])
-def test_dropping_dominated_candidates_changes_nothing(score: str) -> None:
-    """The optimum survives the pruning."""
-    problem = small_linear_problem(5, n_features=6, score=score)
-    assert solve(drop_dominated(problem)).objective == pytest.approx(
-        solve(problem).objective, rel=1e-12
-    )
-
-
-def test_highs_agrees_on_more_variables_than_can_be_enumerated() -> None:
-    """Nine variables: formulation (19) gives the same optimum."""
-    from marginbn.solvers.milp import HighsSolver
-
-    problem = small_linear_problem(6, n_features=8, n_rows=80)
-    expected = solve_with(HighsSolver(), Run(problem))
-    assert solve(problem).objective == pytest.approx(expected.objective, rel=1e-12)
-
-
 def hard_problem(seed: int, n: int) -> StructureProblem:
     """Random scores that grow with the parents: no bound leaves out much."""
     rng = np.random.default_rng(seed)
@@ -142,30 +115,3 @@ def test_what_it_cannot_solve_is_told() -> None:
     wide = CandidateSets(65, np.arange(65, dtype=np.int32), ((),) * 65)
     assert "more than 64" in (solver.can_solve(scored(wide, np.zeros(65))) or "")
     assert solver.can_solve(small_linear_problem(0)) is None
-
-
-def test_a_stop_leaves_a_structure_and_a_valid_bound() -> None:
-    """Stopped before the end: the first structure and the trivial bound bracket the optimum."""
-    problem = small_linear_problem(7, n_features=5)
-    best = solve(problem).objective
-    for limits, callback, status in (
-        (Limits(time=1e-9), None, Status.TIME_LIMIT),
-        (Limits(), lambda point: True, Status.INTERRUPTED),
-    ):
-        result = solve_with(
-            DynamicProgrammingSolver(), Run(problem, limits=limits, callback=callback)
-        )
-        assert result.status is status
-        assert result.objective <= best <= result.bound
-
-
-def test_ctrl_c_returns_the_first_structure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A KeyboardInterrupt while the tables are filled is a normal ending."""
-
-    def interrupt(run) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Run, "poll", interrupt)
-    result = solve(small_linear_problem(7))
-    assert result.status is Status.INTERRUPTED
-    assert result.objective <= result.bound

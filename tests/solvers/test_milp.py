@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import math
-import signal
-import subprocess
-import sys
-import textwrap
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,30 +47,6 @@ def test_incumbents_and_bounds_stream() -> None:
     assert result.nodes >= 1
 
 
-def test_a_node_limit_is_a_normal_ending() -> None:
-    """One node is not enough for a proof here; the status says so."""
-    problem = small_margin_problem(2, n_rows=100, n_features=5)
-    best = solve_with(HighsSolver(), Run(problem)).objective
-    result = solve_with(HighsSolver(), Run(problem, limits=Limits(nodes=1)))
-    assert result.status is Status.NODE_LIMIT
-    assert result.objective <= best <= result.bound
-
-
-def test_a_stop_in_the_middle_keeps_what_was_found() -> None:
-    """The callback stops after some events; objective and bound bracket the optimum."""
-    problem = small_margin_problem(2, n_rows=100, n_features=5)
-    best = solve_with(HighsSolver(), Run(problem)).objective
-    events = []
-
-    def callback(point) -> bool:
-        events.append(point)
-        return len(events) >= 4
-
-    result = solve_with(HighsSolver(), Run(problem, callback=callback))
-    assert result.status is Status.INTERRUPTED
-    assert result.objective <= best <= result.bound
-
-
 def test_an_error_in_the_callback_reaches_the_caller() -> None:
     """An exception of the user is not swallowed by the solver's thread."""
 
@@ -93,44 +63,6 @@ def test_no_time_to_build_is_a_normal_ending() -> None:
     result = solve_with(HighsSolver(), Run(problem, limits=Limits(time=1e-9)))
     assert result.status is Status.TIME_LIMIT
     assert result.bound == problem.gamma * math.fsum(problem.sample_weights)
-
-
-SCRIPT = """
-    import sys
-    sys.path.insert(0, {support!r})
-    from marginbn.solvers.run import Limits, Run
-    from marginbn.solvers.solve import get_solver, solve_with
-    from problems import small_margin_problem
-
-    problem = small_margin_problem(0, n_rows=300, n_features=14)
-
-    def callback(point):
-        print("running", flush=True)
-
-    result = solve_with(get_solver("highs"), Run(problem, Limits(time=3600), callback=callback))
-    print(result.status, result.objective <= result.bound, flush=True)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent the POSIX way")
-def test_ctrl_c_returns_the_incumbent() -> None:
-    """A real SIGINT ends the solve with status interrupted, and the program goes on."""
-    script = textwrap.dedent(SCRIPT).format(support=str(Path(__file__).parents[1] / "support"))
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    for _ in range(2):  # the first structure and the first bound: the search begins
-        assert process.stdout.readline() == "running\n"
-    time.sleep(1.0)  # into the foreign code, which needs minutes here
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=600)
-    assert output.splitlines()[-1] == "interrupted True", errors
-    assert process.returncode == 0
-    assert errors == ""
 
 
 def test_a_clash_of_libraries_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:

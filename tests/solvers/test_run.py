@@ -6,16 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from marginbn.exceptions import InputError, SolverError
-from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_gap
+from marginbn.solvers.result import SolveResult, Status, TracePoint
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.tree_search import initial_bound, initial_selection
 from problems import small_linear_problem
-
-FINITE = st.floats(-1e9, 1e9, allow_nan=False)
 
 
 def new_run(callback=None, **limits) -> Run:
@@ -25,38 +21,6 @@ def new_run(callback=None, **limits) -> Run:
 def ended(run: Run, stopped: Status) -> SolveResult:
     run.stopped = stopped
     return run.finish("test")
-
-
-@pytest.mark.parametrize(
-    ("objective", "bound", "gap"),
-    [
-        (99.0, 100.0, 0.01),
-        (100.0, 100.0, 0.0),
-        (-100.0, -99.0, 0.01),
-        (-50.0, 50.0, 2.0),
-        (0.0, 0.0, 0.0),
-        (0.0, 5.0, 1.0),
-        (-math.inf, 3.0, math.inf),
-        (3.0, math.inf, math.inf),
-    ],
-)
-def test_gaps_by_hand(objective: float, bound: float, gap: float) -> None:
-    """Every combination of signs."""
-    assert relative_gap(objective, bound) == pytest.approx(gap)
-
-
-@settings(deadline=None)
-@given(FINITE, FINITE)
-def test_the_gap_is_sane_for_every_sign(one: float, other: float) -> None:
-    """Never negative, at most two, zero when closed; with one sign, better means smaller."""
-    objective, bound = min(one, other), max(one, other)
-    gap = relative_gap(objective, bound)
-    assert 0.0 <= gap <= 2.0
-    assert relative_gap(bound, bound) == 0.0
-    if objective * bound > 0:
-        middle = max(objective / 2 + bound / 2, objective)
-        assert relative_gap(middle, bound) <= gap + 1e-12
-        assert gap <= 1.0
 
 
 def test_objectives_rise_and_bounds_fall() -> None:

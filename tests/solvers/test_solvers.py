@@ -319,20 +319,3 @@ def test_random_cases_cover_what_they_promise() -> None:
     gammas = [case.gamma for case in cases]
     assert 0.004 <= min(gammas) < 0.02
     assert 3 < max(gammas) <= 7
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_two_classes_make_both_margins_the_same(seed: int) -> None:
-    """With two classes SM and SBM agree on every graph, in the package and by brute force."""
-    rng = np.random.default_rng(seed)
-    table = random_table(rng, 15, 3, 2, weighted=True)
-    data = table.encoded()
-    candidates = enumerate_candidates(4, 2)
-    both = [margin_problem(data, candidates, margin=m, gamma=1.3) for m in ("multiclass", "binary")]
-    raw = (table.rows, table.weights, table.arities, 1.0, 1.3)
-    judges = [oracles.soft_margin(*raw), oracles.soft_binary_margin(*raw)]
-    for graph in oracles.all_graphs(4, 2, True):
-        selection = [candidates.index(i, parents) for i, parents in enumerate(graph)]
-        values = [problem.evaluate(selection) for problem in both]
-        values += [judge(graph) for judge in judges]
-        assert values == pytest.approx([values[0]] * 4, rel=1e-12, abs=1e-11)

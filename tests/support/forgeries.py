@@ -8,9 +8,8 @@ and some forgeries of it. A forgery is false by its making, whatever a checker m
 - *statements*: an honest proof, but of another statement than the one that was asked for;
 - *files*: something that is not a certificate file, or that two readers could read in two ways.
 
-``python tests/support/forgeries.py RECORDS [--first N] [--last N]`` judges the seeds that are not
-yet among the records and prints one line about all of them. Checkers are named in ``CHECKERS``; the
-statement that was asked for is given to each of them as users would give it.
+Checkers are named in ``CHECKERS``; the statement that was asked for is given to each of them as
+users would give it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-import records
 from brute_force import brute_force
 from certificates import certified, rebuild, sealed
 from marginbn.exceptions import InputError, MarginBNError
@@ -59,7 +57,6 @@ from marginbn.proof.checker import verify_certificate
 from marginbn.proof.format import MAGIC, decode_certificate, encode_certificate, part_type
 from marginbn.proof.theorem import Statement
 from problems import random_table
-from records import Record
 
 COUNT = 510
 """Seeds."""
@@ -955,7 +952,7 @@ def forgeries(case: Case, honest: Certificate, seed: int) -> Iterator[tuple[str,
             yield "transplanted", moved
 
 
-def judge(seed: int, folder: Path) -> Record:
+def judge(seed: int, folder: Path) -> dict[str, Any]:
     """One honest certificate and its forgeries, before every checker."""
     case, path = make(seed), folder / "forged.cert"
     honest = case.certify()
@@ -972,32 +969,3 @@ def judge(seed: int, folder: Path) -> Record:
         "seed": seed, "score": case.score, "solver": case.solver, "refused": refused,
         "accepted": accepted, "tried": dict(tried), "checkers": names,
     }  # fmt: skip
-
-
-def summary(done: list[Record]) -> str:
-    """One line about all records."""
-    tried: Counter[str] = Counter()
-    for record in done:
-        tried.update(record["tried"])
-    accepted = sum(len(record["accepted"]) for record in done)
-    refused = sum(bool(record["refused"]) for record in done)
-    names = sorted({name for record in done for name in record["checkers"]})
-    return (
-        f"{sum(tried.values())} forgeries of {len(tried)} kinds: {accepted} accepted; "
-        f"{len(done)} honest certificates: {refused} refused; checkers: {', '.join(names)}"
-    )
-
-
-def faults(record: Record) -> list[str]:
-    """What is wrong, in words."""
-    return [*record["accepted"], *(f"honest refused by {name}" for name in record["refused"])]
-
-
-def judge_alone(seed: int) -> Record:
-    """In a folder of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        return judge(seed, Path(folder))
-
-
-if __name__ == "__main__":
-    records.main(__doc__, COUNT, judge_alone, faults, summary)

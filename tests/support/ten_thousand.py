@@ -9,9 +9,6 @@ feature. It is solved
 - by the relaxation over arborescences (at most two parents) and by the linear programmes, both of
   them in every other problem without any heuristics: then the first incumbent is the empty graph
   or the first leaf, and all pruning rests on bounds.
-
-``python tests/support/ten_thousand.py RECORDS [--first N] [--last N]`` solves those
-that are not yet among the records and prints one line about all of them.
 """
 
 from __future__ import annotations
@@ -20,10 +17,10 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-import records
 from exhaustive_search import Sample, best_objective
 from marginbn.problem.candidates import ClassArcs, enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
@@ -34,7 +31,6 @@ from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.result import SolveResult, Status, check_result
 from marginbn.solvers.run import Run
 from marginbn.solvers.solve import solve_with
-from records import Record
 
 COUNT = 10_000
 CHUNK = 250
@@ -134,7 +130,7 @@ def faults(name: str, result: SolveResult, best: float) -> list[str]:
     return found
 
 
-def judge(seed: int) -> Record:
+def judge(seed: int) -> dict[str, Any]:
     """Solve one problem in all ways; a record of what is wrong and of the worst overrun."""
     problem = make(seed)
     best = best_objective(problem.sample, problem.max_parents, problem.gamma, problem.class_arcs)
@@ -144,20 +140,3 @@ def judge(seed: int) -> Record:
         overrun = max(overrun, late)
         solved.append(name)
     return {"seed": seed, "wrong": wrong, "overrun": round(overrun, 4), "solved": solved}
-
-
-def summary(done: list[Record]) -> str:
-    """One line about all records."""
-    wrong = [fault for record in done for fault in record["wrong"]]
-    late = [float(record["overrun"]) for record in done]
-    solved = sum(len(record["solved"]) for record in done)
-    below = sum("below the optimum" in fault for fault in wrong)
-    return (
-        f"{len(done)} problems, {solved} solves: {len(wrong) - below} wrong optima, {below} "
-        f"bounds below the optimum, {sum(s > 1 for s in late)} time limits overrun by more than "
-        f"1 s (worst {max(late, default=0):.3f} s)"
-    )
-
-
-if __name__ == "__main__":
-    records.main(__doc__, COUNT, judge, lambda record: record["wrong"], summary)

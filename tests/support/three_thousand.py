@@ -9,9 +9,6 @@ random data, or scores that are random themselves. Branch and cut solves it
 the default solver does as well. Where there are data, the scorer makes the problem once more,
 without what it prunes: branch and cut solves that with everything and with nothing but clusters.
 The optimum comes from a recursion over all sets of variables, over all candidates.
-
-``python tests/support/three_thousand.py RECORDS [--first N] [--last N]`` solves those
-that are not yet among the records and prints one line about all of them.
 """
 
 from __future__ import annotations
@@ -20,11 +17,11 @@ import math
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from functools import cache
+from typing import Any
 from unittest import mock
 
 import numpy as np
 
-import records
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem, linear_problem
@@ -43,7 +40,6 @@ from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
 from problems import random_table
 from random_splits import RandomChooser
-from records import Record
 
 COUNT = 3_000
 
@@ -158,7 +154,7 @@ def faults(name: str, result: SolveResult, best: float) -> list[str]:
     return found
 
 
-def judge(seed: int) -> Record:
+def judge(seed: int) -> dict[str, Any]:
     """Solve one problem in all ways; a record of what is wrong."""
     problem = make(seed)
     best = best_objective(problem)
@@ -167,14 +163,3 @@ def judge(seed: int) -> Record:
         wrong += faults(name, result, best)
         solved += 1
     return {"seed": seed, "wrong": wrong, "solved": solved}
-
-
-def summary(done: list[Record]) -> str:
-    """One line about all records."""
-    wrong = [fault for record in done for fault in record["wrong"]]
-    solved = sum(record["solved"] for record in done)
-    return f"{len(done)} problems, {solved} solves: {len(wrong)} wrong"
-
-
-if __name__ == "__main__":
-    records.main(__doc__, COUNT, judge, lambda record: record["wrong"], summary)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import oracles
 from exhaustive_search import Sample, best_objective, feature_choices, objectives
-from records import judge_seeds, read_records
 from ten_thousand import CHUNK, COUNT, faults, judge, make
 
 
@@ -86,22 +83,6 @@ def test_faults_are_seen() -> None:
     assert faults("x", result, result.bound + 1e-6 * size)[0].startswith("x: bound")
     assert faults("x", result, result.objective - 1e-6 * size)[0].startswith("x: objective")
     assert len(faults("x", result, result.objective + 1e-3 * size)) == 2
-
-
-def test_records_go_on_where_they_ended(tmp_path: Path) -> None:
-    """What is on record is not judged again; half a line, of a run that was killed, is."""
-    path = tmp_path / "records.jsonl"
-    judge_seeds(lambda seed: {"seed": seed}, range(3), path, read_records(path))
-    path.write_text(path.read_text()[:-3])
-    judged: list[int] = []
-
-    def look(seed: int) -> dict[str, int]:
-        judged.append(seed)
-        return {"seed": seed}
-
-    done = judge_seeds(look, range(4), path, read_records(path))
-    assert judged == [2, 3]
-    assert done == read_records(path) == [{"seed": seed} for seed in range(4)]
 
 
 @pytest.mark.parametrize("seed", range(1, 41))

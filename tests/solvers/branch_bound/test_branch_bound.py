@@ -81,15 +81,6 @@ def test_linear_problems_equal_enumeration(seed: int) -> None:
     check_against_enumeration(random_linear_problem(rng, 2 + seed % 3), solver_for(seed), seed)
 
 
-@pytest.mark.slow
-def test_thousands_of_problems_equal_enumeration() -> None:
-    """The same for thousands of problems of up to five features."""
-    for seed in range(10_000, 14_000):
-        rng = np.random.default_rng(seed)
-        n_features = 5 if seed % 40 == 0 else 2 + seed % 3
-        check_against_enumeration(random_problem(rng, n_features), solver_for(seed), seed)
-
-
 def larger_data() -> EncodedData:
     """Nine noisy features."""
     return random_data(3, n_samples=150, arities=(3, 3, 2, 3, 2, 3, 3, 2, 3, 2))
@@ -100,66 +91,6 @@ def larger_problem() -> StructureProblem:
     data = larger_data()
     candidates = enumerate_candidates(data.n_variables, 2)
     return margin_problem(data, candidates, gamma=1.0)
-
-
-def test_node_limit_gives_a_bracket() -> None:
-    """A node limit is a normal ending: structure, bound and status."""
-    result = solve_with(
-        BranchBoundSolver(heuristics=False), Run(larger_problem(), limits=Limits(nodes=3))
-    )
-    assert result.status is Status.NODE_LIMIT
-    assert result.nodes <= 3
-    assert result.objective < result.bound
-
-
-def test_time_limit_is_kept_mid_node() -> None:
-    """A time limit that has passed at the first look still gives an answer."""
-    result = solve_with(
-        BranchBoundSolver(heuristics=False), Run(larger_problem(), limits=Limits(time=1e-9))
-    )
-    assert result.status is Status.TIME_LIMIT
-    assert np.isfinite(result.bound)
-
-
-def test_gap_limit() -> None:
-    """A wide gap tolerance ends early and is reported as such."""
-    problem = larger_problem()
-    result = solve_with(BranchBoundSolver(heuristics=False), Run(problem, limits=Limits(gap=0.5)))
-    assert result.gap <= 0.5
-    assert result.status in (Status.GAP_LIMIT, Status.OPTIMAL)
-
-
-def test_callback_can_stop() -> None:
-    """A callback that returns true ends the search as interrupted."""
-    result = solve_with(
-        BranchBoundSolver(heuristics=False),
-        Run(larger_problem(), callback=lambda point: True),
-    )
-    assert result.status is Status.INTERRUPTED
-
-
-def test_interrupt_returns_the_incumbent() -> None:
-    """Ctrl-C between batches returns the best structure so far."""
-
-    def interrupt(point: TracePoint) -> bool:
-        if np.isfinite(point.objective) and np.isfinite(point.bound):
-            raise KeyboardInterrupt
-        return False
-
-    result = solve_with(BranchBoundSolver(), Run(larger_problem(), callback=interrupt))
-    assert result.status is Status.INTERRUPTED
-    assert result.objective <= result.bound
-
-
-def test_start_is_used() -> None:
-    """The objective is never below that of the structure the search starts from."""
-    problem = larger_problem()
-    best = solve_with(BranchBoundSolver(), Run(problem, limits=Limits(nodes=50)))
-    again = solve_with(
-        BranchBoundSolver(heuristics=False),
-        Run(problem, limits=Limits(nodes=1), start=best.selection),
-    )
-    assert again.objective == best.objective
 
 
 @pytest.mark.parametrize("heuristics", [True, False])

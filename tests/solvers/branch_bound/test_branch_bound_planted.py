@@ -205,7 +205,7 @@ def full_size(name: str, kind: MarginKind, p: float) -> StructureProblem:
     target = dataset.train.column(dataset.target).values
     rows = read_training_rows(
         NaiveBayesClassifier(),
-        dataset.train.degradation(dataset.target),
+        dataset.train.drop(dataset.target),
         target,
         None,
         kinds="auto",

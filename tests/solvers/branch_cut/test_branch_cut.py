@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 
@@ -402,35 +400,6 @@ def test_random_problems_are_solved_exactly(seed, mode, monkeypatch):
     assert_exact(random_problem(seed), MODES[mode], seed)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("block", range(40))
-def test_thousands_of_random_problems_are_solved_exactly(block, mode, monkeypatch):
-    """The same on a thousand problems for every mode."""
-    if mode == "random":
-        monkeypatch.setattr(engine, "Chooser", RandomChooser)
-    for seed in range(1000 + 25 * block, 1025 + 25 * block):
-        assert_exact(random_problem(seed), MODES[mode], seed)
-
-
-@pytest.mark.parametrize("max_parents", [2, 3])
-@pytest.mark.parametrize("margin", ["multiclass", "binary"])
-def test_four_features_without_heuristics(max_parents, margin):
-    """Four features, with three parents too, give the optimum of exhaustive search."""
-    problem = small_margin_problem(1, n_rows=30, max_parents=max_parents, margin=margin)
-    best = max(problem.evaluate(s) for s in selections_of_features(problem))
-    result = solve_with(BranchCutSolver(heuristics=False), Run(problem, limits=EVERYTHING))
-    assert result.objective == pytest.approx(best, rel=1e-6)
-    assert result.bound >= best - 1e-9
-
-
-def selections_of_features(problem: StructureProblem):
-    """All selections of a class-restricted problem."""
-    candidates = problem.candidates
-    for graph in oracles.all_graphs(problem.n_variables, candidates.max_parents, True):
-        yield np.array([candidates.index(i, p) for i, p in enumerate(graph)])
-
-
 def test_columns_priced_in_give_the_same_optimum(monkeypatch):
     """Programmes that start with few columns end with the same optimum."""
     from marginbn.solvers.branch_cut import engine, relaxation
@@ -450,22 +419,6 @@ def test_columns_on_demand_give_the_same_optimum(monkeypatch):
     result = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING))
     assert result.objective == pytest.approx(best, rel=1e-6)
     assert result.status is Status.OPTIMAL
-
-
-def test_larger_linear_problems_agree_with_dynamic_programming():
-    """With nine variables and three parents both exact methods find the same optimum."""
-    for seed in range(3):
-        problem = small_linear_problem(seed, n_rows=80, n_features=8, max_parents=3, score="k2")
-        expected = solve_with(DynamicProgrammingSolver(), Run(problem, limits=EVERYTHING))
-        result = solve_with(BranchCutSolver(heuristics=seed > 0), Run(problem, limits=EVERYTHING))
-        check_result(problem, result)
-        assert result.objective == pytest.approx(expected.objective, rel=1e-6)
-
-
-def test_required_arcs_are_respected():
-    """Candidates without empty sets are no trouble."""
-    problem = small_margin_problem(4, n_features=3, required=((0, 1), (1, 2), (0, 2)))
-    assert_exact(problem, BranchCutSolver(heuristics=False), 0)
 
 
 @pytest.mark.parametrize("seed", seeds(1, 4))
@@ -515,69 +468,7 @@ def test_fixing_keeps_every_better_structure():
     assert allowed[optimum.selection].all()
 
 
-# ---------------------------------------------------------------- limits and habits
-
-
-def hard_problem() -> StructureProblem:
-    """Not solved at the root."""
-    return small_margin_problem(0, n_rows=150, n_features=8, max_parents=3, gamma=1.0)
-
-
-def test_node_limit_is_a_normal_ending():
-    """After the node limit the result has a gap, a finite bound and the right status."""
-    problem = hard_problem()
-    result = solve_with(BranchCutSolver(), Run(problem, limits=Limits(nodes=3)))
-    check_result(problem, result)
-    assert result.status is Status.NODE_LIMIT
-    assert result.nodes == 3
-    assert result.objective < result.bound < np.inf
-
-
-def test_time_limit_is_a_normal_ending():
-    """A time limit that allows next to nothing still gives a structure and a bound."""
-    result = solve_with(BranchCutSolver(), Run(hard_problem(), limits=Limits(time=1e-9)))
-    assert result.status is Status.TIME_LIMIT
-    assert np.isfinite(result.bound)
-
-
-def test_wide_gaps_end_early():
-    """A requested gap of one half is a gap limit, reached with fewer nodes than a proof."""
-    result = solve_with(BranchCutSolver(), Run(hard_problem(), limits=Limits(gap=0.5)))
-    assert result.status is Status.GAP_LIMIT
-    assert result.gap <= 0.5
-
-
-def test_callback_can_stop_and_interrupts_return_the_incumbent():
-    """A true answer of the callback and Ctrl-C both end the search with the incumbent."""
-    problem = hard_problem()
-    stopped = solve_with(
-        BranchCutSolver(),
-        Run(problem, limits=EVERYTHING, callback=lambda point: np.isfinite(point.bound)),
-    )
-    assert stopped.status is Status.INTERRUPTED
-
-    calls = []
-
-    def interrupt(point):
-        calls.append(point)
-        if len(calls) > 5:
-            raise KeyboardInterrupt
-
-    result = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING, callback=interrupt))
-    assert result.status is Status.INTERRUPTED
-    assert result.objective == problem.evaluate(result.selection)
-
-
-def test_same_seed_same_search():
-    """Two runs with the same seed visit the same nodes and end with the same numbers."""
-    problem = hard_problem()
-    runs = [
-        solve_with(BranchCutSolver(), Run(problem, limits=Limits(nodes=10), seed=3))
-        for _ in range(2)
-    ]
-    assert runs[0].bound == runs[1].bound
-    assert (runs[0].selection == runs[1].selection).all()
-    assert len(runs[0].trace) == len(runs[1].trace)
+# ---------------------------------------------------------------- starts and refusals
 
 
 def test_start_comes_first_even_if_its_candidates_are_dominated():
@@ -605,13 +496,3 @@ def test_impossible_candidates_are_refused():
     cyclic = StructureProblem(candidates, problem.linear[keep], problem.variables)
     with pytest.raises(InputError, match="no acyclic structure"):
         solve_with(BranchCutSolver(), Run(cyclic, limits=EVERYTHING))
-
-
-def test_importing_the_package_is_cheap():
-    """Neither numba nor HiGHS is loaded before a solve starts."""
-    code = (
-        "import sys, marginbn.solvers.branch_cut;"
-        "print([m for m in ('numba', 'highspy') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

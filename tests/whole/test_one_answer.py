@@ -1,7 +1,6 @@
-"""What analysts and a judge once complained about, by name, and the test that keeps each away.
+"""The command line, Python and the report say the same of one model, in the same words.
 
-``ELSEWHERE`` points to tests of other files; the rest is tested here, on the command line and in
-Python, on one small table with dates, an interaction, and missing values.
+One small table has dates, an interaction and missing values.
 """
 
 from __future__ import annotations
@@ -22,63 +21,11 @@ import pytest
 from typer.testing import CliRunner
 
 from marginbn import BNClassifier, TANClassifier, make_report
-from marginbn.classifiers.deployment import DEPLOYMENTS
 from marginbn.cli import app
 from marginbn.report.contents import Report
 from marginbn.report.effects import measure_effects
 
 pytestmark = pytest.mark.filterwarnings("ignore::marginbn.DataWarning")
-TESTS = Path(__file__).parents[1]
-ELSEWHERE = {
-    "H5 a column that is the answer": (
-        "data/test_guardrails.py::test_columns_that_give_the_class_away",
-        "report/test_page.py::test_a_column_that_gives_the_class_away_is_the_first_thing_to_read",
-        "report/test_page.py::test_an_accuracy_of_one_is_a_reason_to_look",
-    ),
-    "H6 exports of incomplete rows": (
-        "classifiers/test_deployment.py::test_missing_and_unseen_values",
-        "cli/test_questions.py::test_exports_say_what_they_do_not_hold",
-    ),
-    "H9 personal data": (
-        "data/test_guardrails.py::test_persons_and_free_text_are_left_out",
-        "data/test_guardrails.py::test_fit_and_inspect_say_the_same",
-    ),
-    "H10 numbers have true axes and few lines": (
-        "report/test_page_browser_checks.py::test_curves_have_true_axes_and_the_answers",
-        "report/test_page_browser_checks.py::test_cards_and_boxes_have_at_most_eight_lines",
-    ),
-    "H10 the graph without arcs of the class": (
-        "report/test_page_browser_checks.py::test_the_picture_has_arcs_between_columns_only",
-    ),
-    "H10 the class is no bar of what decides": (
-        "report/test_page_browser_checks.py::test_the_class_is_no_bar_of_what_decides",
-    ),
-    "H10 a case in plain words": (
-        "report/test_page_browser_checks.py::test_a_case_is_explained_in_probabilities",
-    ),
-    "H10 types": ("whole/test_types.py::test_misspelt_options_are_errors",),
-    "H10 help in panels": ("cli/test_cli.py::test_options_of_fit_are_listed_in_panels",),
-    "F1 one question, one answer": (
-        "cli/test_questions.py::test_all_ways_to_ask_the_default_agree",
-        "classifiers/test_bn_classifier.py::"
-        "test_with_one_value_known_the_answer_is_the_share_in_the_data",
-        "report/test_page_browser_checks.py::test_one_number_per_question",
-        "report/test_page_browser_checks.py::test_the_shares_of_the_data_are_on_the_page",
-    ),
-    "F3 one AUC of two classes": ("classifiers/test_measures.py::test_two_classes_have_one_auc",),
-    "F5 one accuracy": ("report/test_page.py::test_fit_and_report_have_one_accuracy",),
-}
-
-
-@pytest.mark.parametrize("complaint", ELSEWHERE)
-def test_each_complaint_has_its_tests(complaint: str) -> None:
-    """The tests that are named exist."""
-    for pointer in ELSEWHERE[complaint]:
-        file, name = pointer.split("::")
-        assert f"\ndef {name}(" in (TESTS / file).read_text(encoding="utf-8"), pointer
-
-
-# --- here -----------------------------------------------------------------------------------------
 
 
 def customers(n: int = 300) -> tuple[pd.DataFrame, pd.Series]:
@@ -119,12 +66,7 @@ def run(*args: object, **options: Any) -> Any:
     return result
 
 
-def test_h7_no_export_is_called_a_scorecard() -> None:
-    """Exports are SQL and ONNX; the scorecard without counts is gone."""
-    assert set(DEPLOYMENTS) == {"sql", "onnx"}
-
-
-def test_h8_f9_the_model_is_one_network_and_said_so(folder: Path) -> None:
+def test_the_model_is_one_network_and_said_so(folder: Path) -> None:
     """No mean of models with weights that add up to nothing, no kinds of coding in its name."""
     told = (folder / "printed.txt").read_text(encoding="utf-8")
     told += run("show", folder / "m.json").stdout
@@ -132,7 +74,7 @@ def test_h8_f9_the_model_is_one_network_and_said_so(folder: Path) -> None:
     assert "Structure (proved): largest soft margin of all networks in which left points" in told
 
 
-def test_h10_one_unit_for_each_measure(folder: Path) -> None:
+def test_one_unit_for_each_measure(folder: Path) -> None:
     """Shares are in per cent and scores are not, whatever prints them."""
     shown = " ".join(run("show", folder / "m.json").stdout.split())
     for measure in ("accuracy", "balanced accuracy", "calibration error"):
@@ -141,7 +83,7 @@ def test_h10_one_unit_for_each_measure(folder: Path) -> None:
     assert not re.search(r"\de-\d+ % *\)", shown)
 
 
-def test_h10_dates_are_the_same_in_python_and_in_a_file(clf: BNClassifier, folder: Path) -> None:
+def test_dates_are_the_same_in_python_and_in_a_file(clf: BNClassifier, folder: Path) -> None:
     """datetime64 of pandas, date objects, polars and texts give the model of the CSV file."""
     X, y = customers()
     X = X.drop(columns="age")
@@ -171,14 +113,7 @@ def test_h10_dates_are_the_same_in_python_and_in_a_file(clf: BNClassifier, folde
     assert "joined year" in names
 
 
-def test_h10_predict_prints_answers_and_nothing_else(folder: Path) -> None:
-    """The class and its probability; no claim of the file at every call."""
-    result = run("predict", folder / "m.json", folder / "t.csv")
-    assert result.stdout.splitlines()[0] == "left,probability"
-    assert "laimed" not in result.stderr
-
-
-def test_h10_importances_are_one_number(clf: BNClassifier, folder: Path) -> None:
+def test_importances_are_one_number(clf: BNClassifier, folder: Path) -> None:
     """In Python, in the report and in ``marginbn show``; of two classes mean |P(c | s) - P(c)|."""
     effects = measure_effects(clf)
     assert effects is not None
@@ -198,30 +133,13 @@ def test_h10_importances_are_one_number(clf: BNClassifier, folder: Path) -> None
     assert clf.network_.names[report.order[0]] == max(points, key=points.__getitem__)
 
 
-def test_f2_partial_evidence_is_answered_by_the_shares_of_the_rows(clf: BNClassifier) -> None:
-    """One known value gives the share of the class among its rows, nothing known its share."""
-    X, y = customers()
-    assert clf.posterior({})["yes"] == pytest.approx((y == "yes").mean(), abs=0.01)
-    for sex in ("f", "m"):
-        share = (y[X["sex"] == sex] == "yes").mean()
-        assert clf.posterior({"sex": sex})["yes"] == pytest.approx(share, abs=0.01)
-
-
-def test_f4_the_report_contradicts_no_log(clf: BNClassifier) -> None:
+def test_the_report_contradicts_no_log(clf: BNClassifier) -> None:
     """It learns nothing again from resampled rows, and speaks of none."""
     page = make_report(clf, *customers()).html
     assert not re.search(r"bootstrap|resampl", page, re.IGNORECASE)
 
 
-def test_f6_a_closed_gap_is_called_proved(folder: Path) -> None:
-    """Equal objective and bound, or the sentence would not say so."""
-    record = json.loads(run("show", folder / "m.json", "--json").stdout)
-    assert record["gap"] <= 1e-6
-    assert record["status"] == "optimal"
-    assert "no optimality claimed" not in (folder / "printed.txt").read_text(encoding="utf-8")
-
-
-def test_f7_a_wrong_p_names_its_option_and_pipes_are_written(folder: Path) -> None:
+def test_a_wrong_p_names_its_option_and_pipes_are_written(folder: Path) -> None:
     """--p and not --gamma; -o /dev/stdout into a pipe writes what stdout gets."""
     args = ["fit", str(folder / "t.csv"), "-t", "left", "--method", "max-margin", "--p", "1.5"]
     wrong = CliRunner().invoke(app, args)
@@ -239,7 +157,7 @@ def test_f7_a_wrong_p_names_its_option_and_pipes_are_written(folder: Path) -> No
     assert piped.count(b"\n") == 301
 
 
-def test_f8_a_number_that_counts_only_with_another_is_cut(clf: BNClassifier) -> None:
+def test_a_number_that_counts_only_with_another_is_cut(clf: BNClassifier) -> None:
     """The age alone separates no classes here, with the sex it does."""
     ages = clf.coding_.columns[list(clf.network_.names).index("age") - 1]
     assert ages.cuts
@@ -249,7 +167,7 @@ def test_f8_a_number_that_counts_only_with_another_is_cut(clf: BNClassifier) -> 
     assert predicted.tolist() == ["yes"]
 
 
-def test_f10_the_last_line_of_a_fit_has_the_whole_time(folder: Path) -> None:
+def test_the_last_line_of_a_fit_has_the_whole_time(folder: Path) -> None:
     """Compiling, if there was any, is part of it and named."""
     printed = (folder / "printed.txt").read_text(encoding="utf-8")
     assert re.search(r"^ *\d+\.\d s  done(, \d+\.\d s of it compiling)?$", printed, re.MULTILINE)
