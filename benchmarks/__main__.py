@@ -100,7 +100,9 @@ def make_parser() -> argparse.ArgumentParser:
     picture.add_argument("records", type=Path)
     picture.add_argument("picture", type=Path)
     picture.set_defaults(command=_curves)
-    book = commands.add_parser("page", help="write docs/benchmarks.rst from all records")
+    book = commands.add_parser(
+        "page", help="write docs/benchmarks.rst and recovery.rst from all records"
+    )
     book.add_argument("--results", type=Path, default=page.RESULTS, help="folder of records")
     book.add_argument("--output", type=Path, default=page.PAGE)
     book.set_defaults(command=_page)
@@ -127,8 +129,6 @@ def _run(options: argparse.Namespace) -> None:
         if options.suite in ("cluster", "default") and options.data is not None:
             data = ["--data", str(options.data)]
         run_commands({key: ["timing", options.suite, key, *data] for key in keys}, records)
-        if options.suite == "recovery":
-            recovery.write_page(records)
         if options.suite == "levers":
             print(levers.table(read_records(records)))
         return
@@ -211,6 +211,12 @@ def _growth(options: argparse.Namespace) -> None:
 
 def _page(options: argparse.Namespace) -> None:
     page.write_page(options.results, options.output)
+    recovery.write_page(
+        options.results / "recovery.jsonl", options.output.with_name("recovery.rst")
+    )
+    picture = options.output.parent / "_static" / "growth.svg"
+    picture.parent.mkdir(exist_ok=True)
+    growth.draw(growth.read(options.results / "growth.jsonl"), picture)
     print(options.output)
 
 

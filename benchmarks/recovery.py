@@ -213,7 +213,7 @@ def write_page(records: Path, page: Path = PAGE) -> str:
         "",
         "How near to the truth is a learned network? Tables are drawn from five known networks, "
         "and each learner gets the same tables. ``python -m benchmarks run recovery`` makes the "
-        "records and this page. :doc:`guide/networks` draws the conclusions.",
+        "records of this page. :doc:`guide/networks` draws the conclusions.",
         "",
         f"The learners run with their defaults ({_packages(found)}), with these exceptions:",
         "",

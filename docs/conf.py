@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 import textwrap
 from importlib import import_module
@@ -156,6 +157,18 @@ def write_architecture(app: Any) -> None:
     (target / "modules.txt").write_text(list_modules(), encoding="utf-8")
 
 
+def write_results(app: Any) -> None:
+    """The pages of results and benchmarks with their figures, made of the committed records."""
+    for module, page in (
+        ("experiments", "page"),
+        ("experiments", "unseen-page"),
+        ("benchmarks", "page"),
+    ):
+        subprocess.run(
+            [sys.executable, "-m", module, page], cwd=Path(app.srcdir).parent, check=True
+        )
+
+
 def resolve_home(app: Any, env: Any, node: Any, contnode: Any) -> Any:
     """Link a name given with the module it is written in to where users import it from.
 
@@ -193,4 +206,5 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-signature", shorten_arrays)
     app.connect("builder-inited", write_command_help)
     app.connect("builder-inited", write_architecture)
+    app.connect("builder-inited", write_results)
     app.connect("missing-reference", resolve_home)

@@ -89,8 +89,3 @@ def test_the_page_by_hand(tmp_path: Path) -> None:
     assert "\n     - ".join(better) in text
     assert "\n     - ".join(["exact BIC", "pgmpy hill climbing, BIC", "0 / 2 / 0"]) in text
     assert "exact BIC: 2 of 2 searches ended with a proof." in text
-
-
-def test_the_page_is_that_of_the_records(tmp_path: Path) -> None:
-    records = Path(recovery.__file__).parent / "results" / "recovery.jsonl"
-    assert recovery.write_page(records, tmp_path / "page.rst") == recovery.PAGE.read_text("utf-8")
