@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,6 +38,9 @@ from marginbn.problem.candidates import MAX_CANDIDATES, Arc
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import masks_of, renamed, set_sizes
 from marginbn.scoring.sums import SetSums, kernels, states_of, with_member
+
+if TYPE_CHECKING:
+    from marginbn.scoring.kernels.levels import Level
 
 TOLERANCE = 1e-9
 """Relative to the total weight: scores that differ by less are compared again later."""
@@ -80,24 +84,6 @@ class Lattice:
         return Lattice(int(names[self.child]), base, free, self.empty)
 
 
-@dataclass
-class Level:
-    """Open sets of one size, without the base, and their properties."""
-
-    masks: WordArray
-    best: FloatArray  # score of each and its subsets
-    limit: FloatArray  # of the scores of supersets
-    price: FloatArray  # of their states; this and the next are empty where states cost nothing
-    entropy: FloatArray  # sum of n log n
-    lost_most: FloatArray  # minus the log likelihood, at most
-    lost_least: FloatArray  # and at least
-    worth: FloatArray  # (sets, members): entropy of a member given the others
-
-    def keep(self, mask: BoolArray) -> Level:
-        """Some of the sets."""
-        return Level(*(v[mask] if len(v) else v for v in vars(self).values()))
-
-
 class Climb:
     """The search for the parent sets of one child.
 
@@ -117,7 +103,7 @@ class Climb:
         best = np.array([max(self._score_of(mask) for mask in first)])
         no_limit = np.array([np.inf])
         level = self._judge(empty, best, np.zeros((1, 0)), no_limit, first=True)
-        self.level = level.keep(np.full(len(level.masks), self.size <= most))
+        self.level = keep_sets(level, np.full(len(level.masks), self.size <= most))
 
     def _score_of(self, mask: WordArray) -> float:
         child, sums = self.lattice.child, self._sums
@@ -139,26 +125,16 @@ class Climb:
     @property
     def n_bytes(self) -> int:
         """Bytes of what is stored."""
-        return sum(v.nbytes for v in (*vars(self.level).values(), *self.kept, *self.doubtful))
+        return sum(v.nbytes for v in (*self.level, *self.kept, *self.doubtful))
 
     def extend(self) -> tuple[WordArray, CodeArray, FloatArray, FloatArray]:
         """Sets of one more member: masks, places of their subsets, best score of a subset, upper
         limit of the likelihood.
         """
         level, free = self.level, self.lattice.free
+        arities = self._sums.arities[free]
         found: tuple[WordArray, CodeArray, FloatArray, FloatArray]
-        found = kernels()[3].extend_sets(
-            level.masks,
-            free,
-            level.best,
-            level.limit,
-            level.price,
-            self._sums.arities[free],
-            level.lost_most,
-            level.lost_least,
-            level.worth,
-            self._least,
-        )
+        found = kernels().levels.extend_sets(level, free, arities, self._least)
         return found
 
     def rise(self) -> int:
@@ -171,19 +147,9 @@ class Climb:
         if self._price and len(masks):
             numbers = sums.count(masks | lattice.base)
             worth = np.empty(places.shape)
-            useful = kernels()[3].weigh_members(
-                masks,
-                places,
-                lattice.free,
-                sums.arities[lattice.free],
-                level.price,
-                level.lost_most,
-                level.lost_least,
-                level.entropy,
-                sums.entropies(numbers),
-                self._least,
-                worth,
-                upper,
+            free, entropy = lattice.free, sums.entropies(numbers)
+            useful = kernels().levels.weigh_members(
+                level, masks, places, free, sums.arities[free], entropy, self._least, worth, upper
             )
             masks, below, worth, upper = (v[useful] for v in (masks, below, worth, upper))
         self.level = self._judge(masks, below, worth, upper)
@@ -225,7 +191,7 @@ class Climb:
             limit[asked] = -math.log(int(sums.arities[child])) * sums.cells(family)
         nothing = np.empty(0)
         priced = self._price > 0
-        level = Level(
+        level = kernels().levels.Level(
             masks,
             np.maximum(scores, below),
             limit,
@@ -235,7 +201,13 @@ class Climb:
             -likelihood if priced else nothing,
             worth,
         )
-        return level.keep(level.limit > level.best - self._least)
+        return keep_sets(level, level.limit > level.best - self._least)
+
+
+def keep_sets(level: Level, mask: BoolArray) -> Level:
+    """Some of the sets of a level."""
+    kept: Level = kernels().levels.Level(*(v[mask] if len(v) else v for v in level))
+    return kept
 
 
 def find_lattices(

@@ -139,28 +139,23 @@ def local_scores(
         least = min(most, max(1, *(lattice.n_base for lattice in lattices)))
     climbs, limit = climb_lattices(sums, ranked, least, most, progress, is_late or (lambda: False))
     rule = replace(rule, max_parents=limit)
-    candidates, linear, errors = _kept_candidates(sums, [climbs[k] for k in sums.rows.rank], rule)
+    parts = [_kept_sets(sums, climbs[k]) for k in sums.rows.rank]
+    masks, values, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
+    child = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
+    candidates = CandidateSets(len(parts), child, ParentSets(masks), rule)
     return StructureProblem(
         candidates=candidates,
-        linear=linear,
+        linear=values,
         variables=merged.variables,
         origin=(merged, formula),
         error=math.fsum(np.maximum.reduceat(errors, candidates.offsets[:-1])),
     )
 
 
-def _kept_candidates(
-    sums: SetSums, climbs: list[Climb], rule: CandidateRule
-) -> tuple[CandidateSets, FloatArray, FloatArray]:
-    """What was kept, scored without cancellation, and compared again where it was in doubt."""
-    parts = [_kept_sets(sums, climb) for climb in climbs]
-    masks, values, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
-    child = np.repeat(np.arange(len(climbs), dtype=np.int32), [len(part[1]) for part in parts])
-    return CandidateSets(len(climbs), child, ParentSets(masks), rule), values, errors
-
-
 def _kept_sets(sums: SetSums, climb: Climb) -> tuple[WordArray, FloatArray, FloatArray]:
-    """The parent sets of one child, their scores and what rounding can have done to these."""
+    """The parent sets of one child, their scores and what rounding can have done to these: scored
+    without cancellation, and compared again where they were in doubt.
+    """
     masks, doubtful = np.concatenate(climb.kept), np.concatenate(climb.doubtful)
     values, errors = exact_values(sums, climb.lattice.child, masks)
     keep = np.ones(len(masks), dtype=bool)

@@ -22,14 +22,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.problem.array_types import CodeArray, FloatArray, IntArray, WordArray
-from marginbn.problem.encoded import EncodedData
-from marginbn.problem.masks import member_order
+from marginbn.problem.array_types import FloatArray, IntArray, WordArray
+from marginbn.problem.encoded import EncodedData, contingency
+from marginbn.problem.masks import member_order, n_words
 from marginbn.problem.scores import ROUNDINGS, counts_are_exact
 
 KNOWN_BYTES = 16_000_000
@@ -48,19 +48,27 @@ COMPILED = ("mdl", "bic", "aic", "loglik", "bdeu", "k2")
 """Scores that are differences of such sums."""
 
 
+class Kernels(NamedTuple):
+    """Modules of compiled loops."""
+
+    set_tables: Any
+    divisions: Any
+    counting: Any
+    levels: Any
+    careful: Any
+
+
 @cache
-def kernels() -> tuple[Any, Any, Any, Any, Any]:
-    """The compiled loops: set_tables, divisions, counting, levels, careful. Importing them loads
-    numba.
-    """
+def kernels() -> Kernels:
+    """The compiled loops; the first call loads numba."""
     from marginbn.scoring.kernels import careful, counting, divisions, levels, set_tables
 
-    return set_tables, divisions, counting, levels, careful
+    return Kernels(set_tables, divisions, counting, levels, careful)
 
 
 def states_of(masks: WordArray, arities: IntArray) -> FloatArray:
     """Number of joint states of each set, as a float: it may be huge."""
-    return np.asarray(kernels()[2].count_states(masks, arities))
+    return np.asarray(kernels().counting.count_states(masks, arities))
 
 
 class Rows:
@@ -68,9 +76,9 @@ class Rows:
 
     def __init__(self, data: EncodedData) -> None:
         self.data = data
-        self.order = np.argsort(
-            [-_entropy(data, v) for v in range(data.n_variables)], kind="stable"
-        )
+        shares = (contingency(data, (v,)) / data.total_weight for v in range(data.n_variables))
+        negative = [(s[s > 0] * np.log(s[s > 0])).sum() for s in shares]  # entropies
+        self.order = np.argsort(negative, kind="stable")
         self.rank = np.argsort(self.order)
         self.arities = data.arities[self.order]
         self.whole = bool((data.weights == np.rint(data.weights)).all())
@@ -84,7 +92,7 @@ class Rows:
         self.weights: NDArray[Any] = np.ascontiguousarray(data.weights[mixed])
         if self.whole:
             self.weights = self.weights.astype(np.int32)
-        self._tails: tuple[CodeArray, IntArray] | None = None
+        self._coded: Any = None  # without a child, where smaller tables are worth it
         self._idle: dict[str, list[Any]] = {}
 
     @cached_property
@@ -92,17 +100,23 @@ class Rows:
         """Roundings of a score, in units of the size of its terms."""
         return ROUNDINGS + (0.0 if counts_are_exact(self.data) else 2.0 * self.data.n_samples)
 
-    def tails(self, n_sets: int, child: int = -1) -> tuple[CodeArray, IntArray]:
-        """For smaller tables with all of a child's states, where so many sets are worth it."""
-        if n_sets < ENOUGH * len(self.arities) or self.columns.shape[1] < MANY_ROWS:
-            return np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.int64)
-        if child < 0 and self._tails is not None:
-            return self._tails
-        tails = np.empty((len(self.arities) + 1, self.columns.shape[1]), dtype=np.int32)
-        counts = kernels()[1].number_tails(self.columns, self.arities, child, tails)
+    def coded(self, n_sets: int, child: int = -1) -> Any:
+        """``CodedRows`` for compiled code; for smaller tables where so many sets are worth it.
+
+        With a ``child``, smaller tables keep all of its states, and its codes are the last column.
+        """
+        divisions, columns = kernels().divisions, self.columns[: None if child >= 0 else -1]
+        if n_sets < ENOUGH * len(self.arities) or columns.shape[1] < MANY_ROWS:
+            tails, counts = np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.int64)
+            return divisions.CodedRows(columns, self.arities, tails, counts)
+        if child < 0 and self._coded is not None:
+            return self._coded
+        tails = np.empty((len(self.arities) + 1, columns.shape[1]), dtype=np.int32)
+        counts = divisions.number_tails(self.columns, self.arities, child, tails)
+        coded = divisions.CodedRows(columns, self.arities, tails, counts)
         if child < 0:
-            self._tails = tails, counts
-        return tails, counts
+            self._coded = coded
+        return coded
 
     @contextmanager
     def stack(self, weights: NDArray[Any]) -> Iterator[Any]:
@@ -123,7 +137,7 @@ class Rows:
         places = 16
         while places < 2 * n_rows:
             places *= 2
-        stack = kernels()[1].Stack(
+        stack = kernels().divisions.Stack(
             tables=np.zeros((n + 2, 5), dtype=np.int64),
             path=np.full((n + 2, n + 1), -1, dtype=np.int64),
             counts=np.zeros((n + 2, n + 1), dtype=np.int64),
@@ -137,12 +151,6 @@ class Rows:
             members=np.empty(n + 1, dtype=np.int64),
         )
         return stack, np.zeros(largest, dtype=dtype)
-
-
-def _entropy(data: EncodedData, v: int) -> float:
-    share = np.bincount(data.codes[:, v], data.weights) / data.total_weight
-    share = share[share > 0]
-    return float(-(share * np.log(share)).sum())
 
 
 def in_portions(work: Callable[[slice], None], n_sets: int, n_rows: int, n_jobs: int = 1) -> None:
@@ -191,16 +199,12 @@ class SetSums:
         self._child_arities = np.unique(self.arities)
         self._known: dict[float, int] = {}
         self._values = np.empty((0, 0))
-        words = max(1, -(-data.n_variables // 64))
+        n_kinds = 1 + len(self._child_arities) if score == "k2" else 1
         self.size = 0
-        self._masks = np.empty((16, words), np.uint64)
-        self._sums = np.empty((16, self._n_kinds))
+        self._masks = np.empty((16, n_words(data.n_variables)), np.uint64)
+        self._sums = np.empty((16, n_kinds))
         self._observed = np.empty(16, np.int64)
         self._places = np.full(32, -1)
-
-    @property
-    def _n_kinds(self) -> int:
-        return 1 + len(self._child_arities) if self.score == "k2" else 1
 
     def _priors(self, masks: WordArray) -> FloatArray:
         """Prior of each sum, (sets, kinds); zero stands for n log n."""
@@ -231,9 +235,9 @@ class SetSums:
 
         It is quickest where they are sorted by their members.
         """
-        tables, divisions, counting, _, _ = kernels()
+        loops = kernels()
         self._reserve(self.size + len(masks))
-        numbers: IntArray = tables.enrol(self._places, self._masks, self.size, masks)
+        numbers: IntArray = loops.set_tables.enrol(self._places, self._masks, self.size, masks)
         first, last = self.size, max(self.size, int(numbers.max(initial=-1)) + 1)
         self.size = last
         if first == last:
@@ -242,21 +246,18 @@ class SetSums:
         fresh, sums = self._masks[first:last], self._sums[first:last]
         observed = self._observed[first:last]
         order = None
-        if not divisions.are_sorted(fresh):
+        if not loops.divisions.are_sorted(fresh):
             order = member_order(fresh)
             fresh, sums, observed = fresh[order], np.empty_like(sums), np.empty_like(observed)
         kinds = self._number_priors(self._priors(fresh))
         priors = np.array(list(self._known))
-        rows = self.rows
-        tails = rows.tails(last)
+        rows, coded = self.rows, self.rows.coded(last)
 
         def work(part: slice) -> None:
             with rows.stack(rows.weights) as (stack, cells):
-                counting.sum_sets(
+                loops.counting.sum_sets(
                     stack,
-                    rows.columns[:-1],
-                    rows.arities,
-                    *tails,
+                    coded,
                     cells,
                     rows.whole,
                     fresh[part],
@@ -282,7 +283,7 @@ class SetSums:
                 setattr(self, name, new)
         if 2 * size > len(self._places):
             half = 1 << (size - 1).bit_length()
-            self._places = kernels()[0].grow_table(self._masks[: self.size], half)
+            self._places = kernels().set_tables.grow_table(self._masks[: self.size], half)
 
     def scores(self, child: int, parents: IntArray, family: IntArray) -> FloatArray:
         """Score of a child with parent sets, given by their numbers and those with the child;
@@ -323,7 +324,7 @@ def with_member(masks: WordArray, v: int) -> WordArray:
 
 def exact_values(sums: SetSums, child: int, masks: WordArray) -> tuple[FloatArray, FloatArray]:
     """Scores of a child with parent sets, and how far rounding can have moved them."""
-    rows, careful = sums.rows, kernels()[4]
+    rows = sums.rows
     order = member_order(masks)
     sets = np.ascontiguousarray(masks[order])
     states = states_of(sets, sums.arities)
@@ -335,15 +336,13 @@ def exact_values(sums: SetSums, child: int, masks: WordArray) -> tuple[FloatArra
     penalties = sums.price(child) * states
     values, sizes = np.empty(len(sets)), np.empty(len(sets))
     rows.columns[-1] = rows.columns[child]
-    tails = rows.tails(len(sets), child)
+    coded = rows.coded(len(sets), child)
 
     def work(part: slice) -> None:
         with rows.stack(rows.weights.astype(np.float64)) as (stack, cells):
-            careful.exact_scores(
+            kernels().careful.exact_scores(
                 stack,
-                rows.columns,
-                rows.arities,
-                *tails,
+                coded,
                 child,
                 cells,
                 sets[part],

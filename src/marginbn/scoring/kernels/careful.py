@@ -10,10 +10,11 @@ import math
 
 import numpy as np
 
-from marginbn.problem.array_types import CodeArray, FloatArray, IntArray, WordArray
+from marginbn.problem.array_types import FloatArray, WordArray
 from marginbn.scoring.kernels.counting import HALF_LOG_TWO_PI, SMALL, count_cells
 from marginbn.scoring.kernels.divisions import (
     FIRST,
+    CodedRows,
     Stack,
     column_of,
     enter,
@@ -24,6 +25,7 @@ from marginbn.scoring.kernels.divisions import (
 from marginbn.solvers.compile import entry, kernel
 
 DIRECT = 100.0
+"""As in ``problem/scores.py``."""
 
 
 @kernel
@@ -115,10 +117,7 @@ def likelihood_state(counts: FloatArray, out: FloatArray) -> None:
 @entry
 def exact_scores(
     stack: Stack,
-    columns: CodeArray,
-    arities: IntArray,
-    tails: CodeArray,
-    n_tails: IntArray,
+    rows: CodedRows,
     child: int,
     cells: FloatArray,
     masks: WordArray,
@@ -132,13 +131,13 @@ def exact_scores(
     The last column is the child's; ``cells`` are zero before and after. ``priors`` (sets,) are the
     prior counts of a cell, zero for a likelihood; ``penalties`` (sets,) are subtracted.
     """
-    r = arities[child]
+    columns, r = rows.columns, rows.arities[child]
     out = np.empty(3)
     start(stack, columns.shape[1], len(masks))
     top = 0
     for k in range(len(masks)):
-        top = enter(stack, columns, arities, tails, n_tails, masks, k, top)
-        depth = walk(stack, columns, arities, top, 0)
+        top = enter(stack, rows, masks, k, top)
+        depth = walk(stack, rows, top, 0)
         group = group_of(stack, top, depth)
         first = stack.tables[top, FIRST]
         column = column_of(stack, columns, top, len(columns) - 1)

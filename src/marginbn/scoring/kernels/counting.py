@@ -11,18 +11,20 @@ from marginbn.scoring.kernels.divisions import (
     FIRST,
     MANY,
     ROWS,
+    CodedRows,
     Stack,
     cell_of,
     column_of,
     enter,
     group_of,
+    list_members,
     start,
     walk,
 )
 from marginbn.solvers.compile import entry, kernel
 
-SMALL = 16.0
-HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+SMALL, HALF_LOG_TWO_PI = 16.0, 0.5 * math.log(2.0 * math.pi)
+"""As in ``problem/scores.py``; stale machine code is found by the texts of kernels."""
 
 
 @kernel
@@ -106,10 +108,7 @@ def count_cells(
 @entry
 def sum_sets(
     stack: Stack,
-    columns: CodeArray,
-    arities: IntArray,
-    tails: CodeArray,
-    n_tails: IntArray,
+    rows: CodedRows,
     cells: FloatArray | CodeArray,
     whole: bool,
     masks: WordArray,
@@ -121,18 +120,18 @@ def sum_sets(
 ) -> None:
     """Fill ``sums`` (sets, kinds) and ``observed`` (sets,), the number of states that occur.
 
-    ``columns`` (variables, rows). ``kinds`` (sets, kinds) says
-    which of the ``priors`` a sum has; ``known`` (priors, counts) is the memory of
+    ``kinds`` (sets, kinds) are places in ``priors``; ``known`` (priors, counts) is the memory of
     :func:`rise`. ``cells`` are zero before and after.
     """
+    columns = rows.columns
     start(stack, columns.shape[1], len(masks))
     nothing = group_of(stack, 0, 0)
     used = stack.label
     taken = np.empty(columns.shape[1], cells.dtype)
     top = 0
     for k in range(len(masks)):
-        top = enter(stack, columns, arities, tails, n_tails, masks, k, top)
-        depth = walk(stack, columns, arities, top, 1)
+        top = enter(stack, rows, masks, k, top)
+        depth = walk(stack, rows, top, 1)
         n_rows = stack.tables[top, ROWS]
         first = stack.tables[top, FIRST]
         weights = stack.weights[first : first + n_rows]
@@ -141,7 +140,7 @@ def sum_sets(
         arity = 1
         column = nothing[:n_rows]
         if v < len(columns):
-            arity = arities[v]
+            arity = rows.arities[v]
             column = column_of(stack, columns, top, v)
         n_cells = stack.counts[top, depth] * arity
         if n_cells <= MANY * n_rows:
@@ -171,14 +170,8 @@ def sum_sets(
 @entry
 def count_states(masks: WordArray, arities: IntArray) -> FloatArray:
     """Number of joint states of each set, as a float: it may be huge."""
-    total = np.ones(len(masks))
+    total, members = np.ones(len(masks)), np.empty(len(arities), np.int64)
     for k in range(len(masks)):
-        for w in range(masks.shape[1]):
-            left = masks[k, w]
-            v = 64 * w
-            while left != np.uint64(0):
-                if left & np.uint64(1):
-                    total[k] *= arities[v]
-                left >>= np.uint64(1)
-                v += 1
+        for m in range(list_members(masks[k], members)):
+            total[k] *= arities[members[m]]
     return total

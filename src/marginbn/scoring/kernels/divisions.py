@@ -33,6 +33,20 @@ SPARED = 0.25
 """The share of rows that has to vanish."""
 
 CUT, UNTIL, LEVEL, ROWS, FIRST = range(5)
+"""Columns of :attr:`Stack.tables`."""
+
+
+class CodedRows(NamedTuple):
+    """The rows of a table: codes (variables, rows), arities, and which rows have the same tail.
+
+    ``tails`` (variables + 1, rows) and ``n_tails`` are those of :func:`number_tails`, empty where
+    smaller tables do not pay.
+    """
+
+    columns: CodeArray
+    arities: IntArray
+    tails: CodeArray
+    n_tails: IntArray
 
 
 class Stack(NamedTuple):
@@ -184,7 +198,7 @@ def start(stack: Stack, n_rows: int, n_sets: int) -> None:
 
 
 @kernel
-def divide_to(stack: Stack, columns: CodeArray, arities: IntArray, top: int, depth: int) -> None:
+def divide_to(stack: Stack, rows: CodedRows, top: int, depth: int) -> None:
     """Divide the rows of a table by the first members of the set in hand."""
     path, counts = stack.path[top], stack.counts[top]
     fresh = False
@@ -196,8 +210,8 @@ def divide_to(stack: Stack, columns: CodeArray, arities: IntArray, top: int, dep
             counts[level + 1] = divide(
                 group_of(stack, top, level),
                 counts[level],
-                column_of(stack, columns, top, v),
-                arities[v],
+                column_of(stack, rows.columns, top, v),
+                rows.arities[v],
                 stack.label,
                 group_of(stack, top, level + 1),
             )
@@ -206,7 +220,7 @@ def divide_to(stack: Stack, columns: CodeArray, arities: IntArray, top: int, dep
 
 
 @kernel
-def walk(stack: Stack, columns: CodeArray, arities: IntArray, top: int, but: int) -> int:
+def walk(stack: Stack, rows: CodedRows, top: int, but: int) -> int:
     """Divide the rows of a table by the members of the set in hand, but so many at the end.
 
     Returns by how many; it may be one more than asked for, where a table is divided already.
@@ -215,20 +229,12 @@ def walk(stack: Stack, columns: CodeArray, arities: IntArray, top: int, but: int
     while stack.members[depth] < len(stack.members):
         depth += 1
     depth = max(depth - but, int(stack.tables[top, LEVEL]))
-    divide_to(stack, columns, arities, top, depth)
+    divide_to(stack, rows, top, depth)
     return depth
 
 
 @kernel
-def merge(
-    stack: Stack,
-    columns: CodeArray,
-    tails: CodeArray,
-    n_tails: IntArray,
-    top: int,
-    level: int,
-    cut: int,
-) -> bool:
+def merge(stack: Stack, rows: CodedRows, top: int, level: int, cut: int) -> bool:
     """A table of different rows for sets that agree about the variables before ``cut``.
 
     Rows are divided by the members among these already. Returns whether it is small enough.
@@ -243,13 +249,13 @@ def merge(
     places = stack.places[:size]
     places[:] = -1
     group = group_of(stack, top, level)
-    tail = tails[cut]
+    columns, tail = rows.columns, rows.tails[cut]
     origin, keys, weights = stack.origin, stack.keys, stack.weights
     own = begin * stack.path.shape[1]  # groups of the new table wait at its beginning
     found = 0
     for row in range(n_rows):
         source = origin[first + row] if top > 0 else row
-        key = group[row] * n_tails[cut] + tail[source]
+        key = group[row] * rows.n_tails[cut] + tail[source]
         mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
         place = int(mixed >> np.uint64(32)) & (size - 1)
         while places[place] >= 0 and keys[places[place]] != key:
@@ -281,23 +287,14 @@ def merge(
 
 
 @kernel
-def enter(
-    stack: Stack,
-    columns: CodeArray,
-    arities: IntArray,
-    tails: CodeArray,
-    n_tails: IntArray,
-    masks: WordArray,
-    k: int,
-    top: int,
-) -> int:
+def enter(stack: Stack, rows: CodedRows, masks: WordArray, k: int, top: int) -> int:
     """Take set k in hand: its members, and the table for it. Returns the number of the table."""
     tables, members = stack.tables, stack.members
     while top > 0 and tables[top, UNTIL] <= k:
         top -= 1
     n_members = list_members(masks[k], members)
     members[n_members] = len(members)  # the end
-    if len(tails) == 0:
+    if len(rows.tails) == 0:
         return top
     decided = first_difference(masks[k - 1], masks[k]) + 1 if k > 0 else 0
     last = tables[top, UNTIL]
@@ -317,9 +314,9 @@ def enter(
         while members[level] < cut:
             level += 1
         n_dropped = (cut - tables[top, CUT]) - (level - tables[top, LEVEL])
-        if n_dropped > 0 and n_tails[cut] <= (1.0 - SPARED) * tables[top, ROWS]:
-            divide_to(stack, columns, arities, top, level)
-            if merge(stack, columns, tails, n_tails, top, level, cut):
+        if n_dropped > 0 and rows.n_tails[cut] <= (1.0 - SPARED) * tables[top, ROWS]:
+            divide_to(stack, rows, top, level)
+            if merge(stack, rows, top, level, cut):
                 top += 1
                 tables[top, UNTIL] = last
         decided = cut + 1

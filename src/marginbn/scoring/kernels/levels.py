@@ -8,6 +8,8 @@ are the last members that all families have in common whose first members are T 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntArray, WordArray
@@ -15,15 +17,46 @@ from marginbn.scoring.kernels.set_tables import find, has, new_table, toggle
 from marginbn.solvers.compile import entry, kernel
 
 
+class Level(NamedTuple):
+    """Open sets of one size, without the base, and their properties.
+
+    Parameters
+    ----------
+    masks
+        The sets.
+    best
+        Best score of each set and its subsets.
+    limit
+        Upper limit of the scores of its supersets.
+    price
+        Price of its states; this and what follows are empty where states have no price.
+    entropy
+        Sum of n log n.
+    lost_most, lost_least
+        Minus the log likelihood, at most and at least.
+    worth
+        (sets, members): entropy of a member given the others.
+    """
+
+    masks: WordArray
+    best: FloatArray
+    limit: FloatArray
+    price: FloatArray
+    entropy: FloatArray
+    lost_most: FloatArray
+    lost_least: FloatArray
+    worth: FloatArray
+
+
 @kernel
-def upper_gain(place: CodeArray, u: int, lost_most: FloatArray, worth: FloatArray) -> float:
+def upper_gain(place: CodeArray, u: int, level: Level) -> float:
     """What member u can gain at most: what the others leave, or what is unknown about u given all
     but one of them.
     """
-    gain = float(lost_most[place[u]])
+    gain = float(level.lost_most[place[u]])
     for w in range(len(place)):
         if w != u:
-            gain = min(gain, worth[place[w], u if u < w else u - 1])
+            gain = min(gain, level.worth[place[w], u if u < w else u - 1])
     return gain
 
 
@@ -98,27 +131,15 @@ def find_families(
 
 @entry
 def extend_sets(
-    opened: WordArray,
-    free: IntArray,
-    best: FloatArray,
-    limit: FloatArray,
-    price: FloatArray,
-    arities: IntArray,
-    lost_most: FloatArray,
-    lost_least: FloatArray,
-    worth: FloatArray,
-    least: float,
+    level: Level, free: IntArray, arities: IntArray, least: float
 ) -> tuple[WordArray, CodeArray, FloatArray, FloatArray]:
     """Sets of one more member of which all subsets of one less are open, where they can matter.
 
-    Of each open set: the ``best`` score of it and its subsets, the ``limit`` of its supersets'
-    scores. Where states have a price (else ``price`` is empty): the price of its states, the
-    smallest and largest likelihood that may be lost, and for each of its members the ``worth``,
-    what is unknown about the member given the others; ``arities`` are those of ``free``.
-
+    ``arities`` are those of the ``free`` variables. Scores that differ by ``least`` are equal.
     Returns the sets, the numbers of their subsets (sets, members), the best score of a subset, and
     what the likelihood can be at most.
     """
+    opened, best, limit, price = level.masks, level.best, level.limit, level.price
     n_words = opened.shape[1]
     member = np.empty(len(free) + 1, np.int64)  # as places in ``free``
     size = list_free(opened[0], free, member) if len(opened) > 0 else 0
@@ -179,11 +200,11 @@ def extend_sets(
             if len(price) > 0:
                 useful = True
                 for u in range(size + 1):
-                    gain = upper_gain(place, u, lost_most, worth)
+                    gain = upper_gain(place, u, level)
                     if gain < (price[place[u]] - least) * (arities[member[u]] - 1):
                         useful = False
                         break
-                    likelihood = min(likelihood, gain - lost_least[place[u]])
+                    likelihood = min(likelihood, gain - level.lost_least[place[u]])
                 own_price = price[k] * arities[b]
                 can_be_kept = likelihood - own_price > top - least
                 stays_open = -2.0 * own_price > top - least
@@ -205,23 +226,20 @@ def extend_sets(
 
 @entry
 def weigh_members(
+    level: Level,
     sets: WordArray,
     places: CodeArray,
     free: IntArray,
     arities: IntArray,
-    price: FloatArray,
-    lost_most: FloatArray,
-    lost_least: FloatArray,
     entropy: FloatArray,
-    own_entropy: FloatArray,
     least: float,
     worth: FloatArray,
     upper: FloatArray,
 ) -> BoolArray:
     """Whether each member of a set can pay for itself, now that the set is counted.
 
-    ``entropy`` (sum of n log n) and the other numbers are those of the subsets; ``own_entropy`` is
-    that of the sets. Fills ``worth`` (sets, members) and lowers ``upper``.
+    ``level`` has their subsets; ``entropy`` is the sum of n log n of the sets. Fills ``worth``
+    (sets, members) and lowers ``upper``.
     """
     useful = np.ones(len(sets), np.bool_)
     for k in range(len(sets)):
@@ -230,10 +248,10 @@ def weigh_members(
             if not has(sets[k], free[b]):
                 continue
             below = places[k, u]
-            worth[k, u] = max(0.0, entropy[below] - own_entropy[k])
-            gain = min(lost_most[below], worth[k, u])
-            if gain < (price[below] - least) * (arities[b] - 1):
+            worth[k, u] = max(0.0, level.entropy[below] - entropy[k])
+            gain = min(level.lost_most[below], worth[k, u])
+            if gain < (level.price[below] - least) * (arities[b] - 1):
                 useful[k] = False
-            upper[k] = min(upper[k], gain - lost_least[below])
+            upper[k] = min(upper[k], gain - level.lost_least[below])
             u += 1
     return useful
