@@ -10,8 +10,7 @@ callback or by Ctrl-C. What comes back is the best structure found *and* a bound
 # A hard problem
 # --------------
 # Thirty measurements of cell nuclei and two parents per variable: there are far too many
-# structures to try them all. :func:`marginbn.estimate_size` reports the size of a problem before
-# anything is solved. We grant two seconds.
+# structures to try them all. We grant two seconds.
 
 import textwrap
 import warnings

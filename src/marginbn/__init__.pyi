@@ -34,7 +34,6 @@ from .problem.candidates import enumerate_candidates
 from .problem.encoded import EncodedData, Variable
 from .problem.problem import (
     StructureProblem,
-    estimate_size,
     linear_problem,
     margin_problem,
 )
@@ -76,7 +75,6 @@ __all__ = [
     "available_solvers",
     "describe",
     "enumerate_candidates",
-    "estimate_size",
     "export_model",
     "from_pgmpy",
     "from_pyagrum",

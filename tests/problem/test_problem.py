@@ -17,7 +17,6 @@ from marginbn.problem.margins import MarginKind, MarginRows
 from marginbn.problem.problem import (
     StructureProblem,
     drop_dominated,
-    estimate_size,
     linear_problem,
     margin_problem,
 )
@@ -25,7 +24,6 @@ from marginbn.problem.scores import SCORES, get_local_score
 from marginbn.problem.structure import Structure, is_acyclic
 from strategies import (
     data_and_structure,
-    encoded_data,
     make_data,
     make_variables,
     random_data,
@@ -134,38 +132,6 @@ def test_margin_problems_keep_all_candidates() -> None:
     """With margin rows a candidate's worth depends on the others, so none is dropped."""
     problem = margin_problem(random_data(1), enumerate_candidates(4, 2))
     assert drop_dominated(problem) is problem
-
-
-@given(encoded_data(max_variables=4), st.integers(0, 3), st.booleans())
-@settings(deadline=None, max_examples=50)
-def test_the_size_is_told_before_anything_is_made(
-    data: EncodedData, max_parents: int, restricted: bool
-) -> None:
-    """Candidates, rows and bytes by formula are those of the real problem."""
-    candidates = enumerate_candidates(
-        data.n_variables, max_parents, class_restricted=restricted, constant=data.constant
-    )
-    for kind in KINDS:
-        size = estimate_size(data, max_parents, margin=kind, class_restricted=restricted)
-        problem = margin_problem(data, candidates, margin=kind)
-        assert problem.margins is not None
-        assert size.n_variables == problem.n_variables
-        assert size.n_samples == problem.n_samples
-        assert size.n_candidates == candidates.n_candidates
-        assert size.n_margin_rows == problem.n_rows
-        assert size.dense_bytes == problem.margins.dense().nbytes
-    none = estimate_size(data, max_parents, margin=None, class_restricted=restricted)
-    assert (none.n_margin_rows, none.dense_bytes) == (0, 0)
-
-
-def test_the_size_of_something_huge_is_told_at_once() -> None:
-    """Two thousand features with five parents: only a formula can count these candidates."""
-    data = EncodedData(np.zeros((1, 2001), np.int32), np.ones(1), (COIN[0],) * 2001)
-    subsets = [math.comb(2000, k) for k in range(6)]
-    others = [math.comb(1999, k) for k in range(5)]
-    size = estimate_size(data, 5)
-    assert size.n_candidates == sum(subsets) + 2000 * (1 + sum(others))
-    assert size.dense_bytes == 8 * size.n_candidates
 
 
 @pytest.mark.parametrize("gamma", [0.0, -1.0, math.inf, math.nan])

@@ -33,7 +33,7 @@ from marginbn.files import PathLike
 from marginbn.problem.candidates import Arcs, ClassArcs, enumerate_candidates
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginKind
-from marginbn.problem.problem import StructureProblem, estimate_size, margin_problem
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.scores import ScoreName
 from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
@@ -387,11 +387,6 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
 
     def build_problem(self, data: EncodedData) -> StructureProblem:
         """The soft margin over all structures that are allowed."""
-        if self.search_settings().verbose:
-            size = estimate_size(
-                data, self.max_parents, margin=self.margin, class_arcs=self.class_arcs
-            )
-            sys.stderr.write(f"{size}\n")  # before anything large is allocated
         required, forbidden = self.arcs().resolve(data.names)
         candidates = enumerate_candidates(
             data.n_variables,
@@ -402,6 +397,10 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
             constant=data.constant,
             names=data.names,
         )
-        return margin_problem(
+        problem = margin_problem(
             data, candidates, margin=self.margin, gamma=self.gamma_, smoothing=self.smoothing
         )
+        if self.search_settings().verbose:
+            size = f"{candidates.n_candidates} candidate parent sets, {problem.n_rows} margin rows"
+            sys.stderr.write(f"{size}\n")
+        return problem

@@ -16,6 +16,9 @@ and independent draws.
 Every factor carries one more axis, the cases, which holds different evidence side by side. It is
 the last axis so that all arithmetic runs along contiguous memory; its length is 1 or the number of
 cases. Scopes are increasing, therefore factors are aligned by reshaping alone.
+
+:class:`Inference` answers the questions about a network. A variable that is neither asked for nor
+observed nor an ancestor of such a variable is barren: it sums to one and is left out.
 """
 
 from __future__ import annotations
@@ -28,8 +31,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.exceptions import ProblemTooLargeError
+from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.array_types import CodeArray, FloatArray
+from marginbn.problem.structure import Structure
 
 MAX_CELLS = 2**27
 """Largest table that is ever built, per case: 1 GiB of floats."""
@@ -332,3 +336,76 @@ def draw_states(
         threshold = rng.random(part.stop - start) * rows[:, -1]
         states[part] = (rows <= threshold[:, np.newaxis]).sum(axis=1)
     return states
+
+
+# --- questions about a network ---
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """The tables of a network and the questions they answer; evidence is a state by variable."""
+
+    structure: Structure
+    arities: tuple[int, ...]
+    log_tables: tuple[FloatArray, ...]
+
+    def log_joint_of(self, variables: Sequence[int], observed: Mapping[int, int]) -> FloatArray:
+        """Log P(variables, evidence), an axis per variable; they are increasing and not observed.
+
+        Without variables this is the log probability of the evidence.
+        """
+        factors = self._factors(observed, self.structure.ancestors((*variables, *observed)))
+        plan = self._plan(factors, variables)
+        check_cells(plan.largest)
+        return eliminate(factors, plan.order).values[..., 0]
+
+    def log_marginals(self, observed: Mapping[int, int]) -> dict[int, FloatArray]:
+        """Unnormalised log posterior of every variable that is not observed."""
+        beliefs = believe(self._full_trail(observed, sum_out))
+        return {v: marginalise(belief, (v,)).values[:, 0] for v, belief in beliefs.items()}
+
+    def most_probable(self, observed: Mapping[int, int]) -> dict[int, int]:
+        """The most probable state of all variables."""
+        return trace_back(self._full_trail(observed, max_out), observed)
+
+    def draw(self, n: int, observed: Mapping[int, int], rng: np.random.Generator) -> CodeArray:
+        """Independent draws of all variables given the evidence, int32 (n, n_variables)."""
+        codes = np.empty((n, len(self.arities)), dtype=np.int32)
+        trail = self._full_trail(observed, sum_out)
+        for variable, state in observed.items():
+            codes[:, variable] = state
+        draw_back(trail, codes, rng)
+        return codes
+
+    def entry(self, i: int, codes: Mapping[int, int]) -> float:
+        """Log P(i | parents) at a joint state."""
+        return float(self.log_tables[i][tuple(codes[v] for v in (*self.structure.parents[i], i))])
+
+    def _factors(self, observed: Mapping[int, int], variables: Iterable[int]) -> list[Factor]:
+        """Tables where they agree with the evidence."""
+        return [
+            condition((*self.structure.parents[i], i), self.log_tables[i], observed)
+            for i in sorted(variables)
+        ]
+
+    def _plan(self, factors: Sequence[Factor], keep: Sequence[int]) -> Plan:
+        return plan_elimination((f.scope for f in factors), self.arities, keep)
+
+    def _full_trail(self, observed: Mapping[int, int], reduction: Reduction) -> list[Step]:
+        """The steps that eliminate every unobserved variable; refuses impossible evidence."""
+        factors = self._factors(observed, range(len(self.arities)))
+        plan = self._plan(factors, ())
+        check_cells(plan.total)  # all products are kept until the way back
+        trail: list[Step] = []
+        rest = eliminate(factors, plan.order, reduction, trail)
+        refuse_impossible(float(rest.values[0]))
+        return trail
+
+
+def refuse_impossible(log_probability: float) -> None:
+    """Nothing can be said given what cannot happen."""
+    if log_probability == -np.inf:
+        raise InputError(
+            "evidence has probability zero under this network, so nothing can be conditioned on "
+            "it; check the labels, or estimate the parameters with smoothing > 0"
+        )

@@ -1,19 +1,21 @@
 """A Bayesian network: a structure with a conditional probability table per variable.
 
-The joint distribution is P(x) = prod_i P(x_i | parents of i). Tables are kept as logarithms in the
-layout of ``parameters.py``: one axis per parent in increasing order, the variable itself last.
+The joint distribution is P(x) = prod_i P(x_i | parents of i). Tables are kept as logarithms, with
+one axis per parent in increasing order, the variable itself last.
 
-All questions are answered exactly (``inference.py``).
+All questions are answered exactly (``elimination.py``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,22 +23,18 @@ from numpy.typing import ArrayLike, NDArray
 from marginbn.data.texts import part_names, parts_of_date
 from marginbn.exceptions import InputError
 from marginbn.network import elimination
-from marginbn.network.checks import (
-    as_count,
-    as_generator,
-    check_labels,
-    check_lengths,
-    check_table,
-)
 from marginbn.network.class_joint import ClassJoint
-from marginbn.network.elimination import check_cells
-from marginbn.network.inference import Inference, refuse_impossible
+from marginbn.network.elimination import Inference, check_cells, refuse_impossible
 from marginbn.network.observed import quoted, state_of
 from marginbn.network.svg import draw_figure
 from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.margins import estimate_log_tables
 from marginbn.problem.structure import EquivalenceClass, Structure
+
+_ROW_SUM_TOLERANCE = 1e-9
+"""How far a row of probabilities may be from one; log and exp of a float cost about 1e-16."""
+
 
 Evidence = Mapping[str | int, Any]
 """Observed value by variable name (or index): a state's label, or a value as the table has it."""
@@ -56,10 +54,6 @@ class BayesianNetwork:
         ``log_tables[i]`` is float64 with one axis per parent of i, in increasing order, and i
         itself on the last axis; it holds log P(i | parents), ``-inf`` for a probability of zero.
         The tables are copied and made read-only.
-    frames
-        Library of data frames in which labelled answers are given (``table``, ``posterior``,
-        ``sample``), such as "pandas"; None for dicts. A classifier sets that of its
-        training table. It takes no part in comparisons.
 
     Examples
     --------
@@ -80,11 +74,11 @@ class BayesianNetwork:
     def __post_init__(self) -> None:
         variables = tuple(self.variables)
         tables = tuple(np.array(t, dtype=np.float64, order="C") for t in self.log_tables)
-        check_lengths(self.structure, variables, tables)
-        check_labels(variables)
+        _check_lengths(self.structure, variables, tables)
+        _check_labels(variables)
         for i, table in enumerate(tables):
             shape = tuple(variables[v].arity for v in (*self.structure.parents[i], i))
-            check_table(variables[i].name, table, shape)
+            _check_table(variables[i].name, table, shape)
             table.flags.writeable = False
         object.__setattr__(self, "variables", variables)
         object.__setattr__(self, "log_tables", tables)
@@ -217,8 +211,8 @@ class BayesianNetwork:
         >>> draws.shape, bool((draws[:, 1] == 1).all())
         ((1000, 2), True)
         """
-        codes = np.empty((as_count(n), self.n_variables), dtype=np.int32)
-        rng = as_generator(random_state)
+        codes = np.empty((_as_count(n), self.n_variables), dtype=np.int32)
+        rng = _as_generator(random_state)
         if evidence:
             observed = self.encode_evidence(evidence)
             return self._inference.draw(len(codes), observed, rng)
@@ -261,36 +255,16 @@ class BayesianNetwork:
         result[tuple(observed.get(v, slice(None)) for v in sorted(asked))] = _normalised(joint)
         return np.ascontiguousarray(np.transpose(result, np.argsort(np.argsort(asked))))
 
-    @overload
-    def posterior(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
-        self, query: str | int, evidence: Evidence | None = None
-    ) -> dict[str, float]: ...
-
-    @overload
-    def posterior(
-        self, query: Sequence[str | int], evidence: Evidence | None = None
-    ) -> dict[tuple[str, ...], float]: ...
-
     def posterior(
         self, query: str | int | Sequence[str | int], evidence: Evidence | None = None
-    ) -> dict[str, float] | dict[tuple[str, ...], float]:
+    ) -> dict[Any, float]:
         """Probability of the states of a variable, or of several, given the evidence.
 
         The tables of this network answer. A classifier with trained tables has an answer of its own
         about the class: ``clf.posterior(evidence)``, which is also that of ``predict_proba``.
 
-        Parameters
-        ----------
-        query
-            A variable, or several, by name or index.
-        evidence
-            Value by variable name, for any subset of the variables: a state's label or a value as
-            the table has it, so that ``{"age": 53}`` finds its bin.
-
-        Returns
-        -------
-        dict
-            Probability by state; of several variables by the tuple of their states.
+        Parameters are those of :meth:`posterior_array`. Keys are states; of several variables,
+        tuples of their states.
 
         Examples
         --------
@@ -410,8 +384,8 @@ class BayesianNetwork:
         >>> network.d_separated("rain", "grass")
         False
         """
-        sides = (self._variable_indices(side) for side in (a, b, given))
-        return self.structure.d_separated(*sides)
+        listed = ([v] if isinstance(v, str | int) else v for v in (a, b, given))
+        return self.structure.d_separated(*([self.variable_index(v) for v in s] for s in listed))
 
     def markov_blanket(self, variable: str | int) -> tuple[str, ...]:
         """Names of parents, children and other parents of the children of a variable.
@@ -439,23 +413,6 @@ class BayesianNetwork:
         )
         return EquivalenceClass(self.n_variables, directed, undirected)
 
-    def structural_hamming_distance(self, other: BayesianNetwork, *, cpdag: bool = False) -> int:
-        """Pairs of variables that the graphs join differently; variables are matched by name.
-
-        Examples
-        --------
-        >>> network.structural_hamming_distance(network)
-        0
-        """
-        if set(other.names) != set(self.names):
-            raise InputError("other must have variables of the same names")
-        arcs = (
-            (self.variable_index(other.names[p]), self.variable_index(other.names[c]))
-            for p, c in other.structure.arcs
-        )
-        theirs = Structure.from_arcs(self.n_variables, arcs)
-        return self.structure.structural_hamming_distance(theirs, cpdag=cpdag)
-
     def do(self, interventions: Evidence) -> BayesianNetwork:
         """The network after variables are *set* to states, whatever their parents are.
 
@@ -475,10 +432,6 @@ class BayesianNetwork:
             tables[i] = np.full(self.arities[i], -np.inf)
             tables[i][state] = 0.0
         return BayesianNetwork(Structure(tuple(parents)), self.variables, tuple(tables))
-
-    def _variable_indices(self, variables: str | int | Sequence[str | int]) -> list[int]:
-        listed = [variables] if isinstance(variables, str | int) else variables
-        return [self.variable_index(v) for v in listed]
 
     def variable_index(self, variable: str | int) -> int:
         """Index of a variable given by name (or by index, which is only checked).
@@ -529,14 +482,11 @@ class BayesianNetwork:
     def _plain_evidence(self, evidence: Evidence) -> Iterator[tuple[str | int, Any]]:
         """Names and values, a date taken apart."""
         for name, value in evidence.items():
-            if isinstance(name, str) and name not in self.names and self._is_date(name):
-                yield from parts_of_date(name, value).items()
+            parts = set(part_names(name)) if isinstance(name, str) else set()
+            if name not in self.names and parts and parts <= set(self.names):
+                yield from parts_of_date(str(name), value).items()
             else:
                 yield name, value
-
-    def _is_date(self, name: str) -> bool:
-        """Whether a column of dates became variables of this network."""
-        return set(part_names(name)) <= set(self.names)
 
     def __eq__(self, other: object) -> bool:
         """Equal structure and variables, and every table entry the same float."""
@@ -597,3 +547,70 @@ def _normalised(log_values: FloatArray) -> FloatArray:
     refuse_impossible(peak)
     values = np.exp(log_values - peak)
     return np.asarray(values / values.sum())
+
+
+# --- what is refused ---
+
+
+def _check_lengths(
+    structure: Structure, variables: Sequence[Variable], tables: Sequence[FloatArray]
+) -> None:
+    """Refuse a structure, variables and tables of different numbers, and none at all."""
+    if not variables:
+        raise InputError("a network needs at least one variable, the class")
+    if not structure.n_variables == len(variables) == len(tables):
+        raise InputError(
+            f"structure, variables and log_tables must agree in length, got "
+            f"{structure.n_variables}, {len(variables)} and {len(tables)}"
+        )
+
+
+def _check_labels(variables: Sequence[Variable]) -> None:
+    """Refuse names, or states of a variable, that repeat; and variables without states."""
+    _refuse_repeats("variable names", (v.name for v in variables))
+    for variable in variables:
+        if not variable.states:
+            raise InputError(f"variable {variable.name!r} must have at least one state")
+        _refuse_repeats(f"state labels of {variable.name!r}", variable.states)
+
+
+def _refuse_repeats(what: str, labels: Iterable[str]) -> None:
+    repeated = [label for label, count in Counter(labels).items() if count > 1]
+    if repeated:
+        raise InputError(f"{what} must be unique, repeated: {quoted(repeated)}")
+
+
+def _check_table(name: str, table: FloatArray, shape: tuple[int, ...]) -> None:
+    """Refuse a table that is no conditional distribution of the given shape."""
+    if table.shape != shape:
+        raise InputError(f"log table of {name!r} must have shape {shape}, got {table.shape}")
+    if np.isnan(table).any() or np.isposinf(table).any():
+        raise InputError(f"log table of {name!r} must hold log probabilities, got NaN or inf")
+    with np.errstate(over="ignore"):
+        excess = np.abs(np.exp(table).sum(axis=-1) - 1.0).max()
+    if excess > _ROW_SUM_TOLERANCE:
+        raise InputError(
+            f"each row of the table of {name!r} must sum to 1; the largest error is {excess:.3g}"
+        )
+
+
+def _as_count(n: int, least: int = 0) -> int:
+    """A number of rows that a user asks for."""
+    try:
+        count = operator.index(n)
+    except TypeError:
+        count = -1
+    if count < least:
+        raise InputError(f"n must be a whole number >= {least}, got {n!r}")
+    return count
+
+
+def _as_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
+    """What a user gives as ``random_state``, as a generator."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"random_state must be None, a whole number >= 0 or a numpy Generator, "
+            f"got {random_state!r}"
+        ) from None

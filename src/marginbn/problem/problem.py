@@ -18,16 +18,16 @@ zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import numpy as np
 
 from marginbn.exceptions import InputError
 from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
-from marginbn.problem.candidates import CandidateSets, ClassArcs, count_candidates
+from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.encoded import EncodedData, Variable, check_joint_states
 from marginbn.problem.margins import MarginKind, MarginRows
 from marginbn.problem.masks import dominated_sets
@@ -67,7 +67,7 @@ class StructureProblem:
     --------
     >>> import numpy as np
     >>> from marginbn import EncodedData, Variable, enumerate_candidates
-    >>> from marginbn import estimate_size, linear_problem, margin_problem, solve_structure
+    >>> from marginbn import linear_problem, margin_problem, solve_structure
     >>> from marginbn.problem.scores import get_local_score
     >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
     >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
@@ -77,8 +77,6 @@ class StructureProblem:
     [-13.922, -2.89, -13.922, -2.89]
     >>> solve_structure(scores).structure.arcs
     ((0, 1),)
-    >>> print(estimate_size(data, 1))
-    4 candidate parent sets for 2 variables, 2 margin rows, 0.0 MB of coefficients
     >>> problem = margin_problem(data, candidates, gamma=2.0)
     >>> problem.n_samples, problem.n_rows  # equal rows are merged
     (2, 2)
@@ -142,7 +140,10 @@ class StructureProblem:
     @cached_property
     def scale(self) -> float:
         """What a small objective is measured by, see the module text; proportional to weights."""
-        return NEAR_ZERO * (self._linear_size + min(self.gamma, 1.0) * self._total_weight)
+        first = self.candidates.offsets[:-1]  # the smallest parent set of each variable
+        best = math.fsum(np.maximum.reduceat(self.linear, first))
+        size = max(abs(best), abs(math.fsum(self.linear[first])))
+        return NEAR_ZERO * (size + min(self.gamma, 1.0) * self._total_weight)
 
     @cached_property
     def rounding(self) -> float:
@@ -162,13 +163,6 @@ class StructureProblem:
     def _total_weight(self) -> float:
         return math.fsum(self.sample_weights)
 
-    @property
-    def _linear_size(self) -> float:
-        """The larger of the best and the smallest parent sets' scores, without their signs."""
-        first = self.candidates.offsets[:-1]
-        best = math.fsum(np.maximum.reduceat(self.linear, first))
-        return max(abs(best), abs(math.fsum(self.linear[first])))
-
     def with_gamma(self, gamma: float) -> StructureProblem:
         """The same problem with another cap; everything else is shared."""
         return replace(self, gamma=float(gamma))
@@ -179,14 +173,8 @@ class StructureProblem:
         value = math.fsum(self.linear[chosen])
         if self.margins is None:
             return value
-        return value + math.fsum(chain.from_iterable(self._capped(self.margins, chosen)))
-
-    def _capped(self, margins: MarginRows, chosen: IntArray) -> Iterator[FloatArray]:
-        """What every sample adds to the objective, some at a time."""
-        end = 0
-        for part in margins.pieces_at(chosen):
-            begin, end = end, end + len(part)
-            yield self.sample_weights[begin:end] * part.min(axis=1, initial=self.gamma)
+        pieces = (part.min(axis=1, initial=self.gamma) for part in self.margins.pieces_at(chosen))
+        return value + math.fsum(self.sample_weights * np.concatenate([np.zeros(0), *pieces]))
 
     def score(self, structure: Structure) -> float:
         """Objective of a structure."""
@@ -275,66 +263,6 @@ def drop_dominated(problem: StructureProblem) -> StructureProblem:
     if keep.all():
         return problem
     return replace(problem, candidates=problem.candidates.keep(keep), linear=problem.linear[keep])
-
-
-@dataclass(frozen=True)
-class ProblemSize:
-    """What a problem will need, known before anything large is allocated.
-
-    Examples
-    --------
-    >>> from marginbn.problem.problem import ProblemSize
-    >>> print(ProblemSize(21, 5000, 631, 10000, 8 * 10000 * 631))
-    631 candidate parent sets for 21 variables, 10000 margin rows, 50.5 MB of coefficients
-    """
-
-    n_variables: int
-    n_samples: int
-    n_candidates: int
-    n_margin_rows: int
-    dense_bytes: int
-    n_classes: int = 2
-    table_cells: int = 0
-    """Of the look-up tables of all candidates with the class."""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.n_candidates} candidate parent sets for {self.n_variables} variables, "
-            f"{self.n_margin_rows} margin rows, {self.dense_bytes / 1e6:.1f} MB of coefficients"
-        )
-
-
-def estimate_size(
-    data: EncodedData,
-    max_parents: int,
-    *,
-    margin: MarginKind | None = "multiclass",
-    class_restricted: bool = True,
-    class_arcs: ClassArcs = "free",
-) -> ProblemSize:
-    """Size of the problem by formula; ``margin=None`` means a decomposable score.
-
-    There is an example in :class:`StructureProblem`.
-    """
-    n_samples = data.merged().n_samples
-    rivals = {"multiclass": data.n_classes - 1, "binary": 1, None: 0}[margin]
-    n_candidates = count_candidates(
-        data.n_variables,
-        max_parents,
-        class_restricted=class_restricted,
-        class_arcs=class_arcs,
-        n_constant=len(data.constant),
-    )
-    rows = n_samples * max(rivals, 0)
-    return ProblemSize(
-        data.n_variables,
-        n_samples,
-        n_candidates,
-        rows,
-        8 * rows * n_candidates,
-        data.n_classes,
-        count_table_cells(data, max_parents),
-    )
 
 
 def count_table_cells(data: EncodedData, max_parents: int) -> int:
