@@ -134,19 +134,18 @@ def local_scores(
         if lattice.n_base > most and not lattice.empty:
             refuse_without_candidates(lattice.child, rule, data.names)
     ranked = [lattices[i].renamed(sums.rows.rank) for i in sums.rows.order]
-    least = most
-    if max_parents is None or is_late is not None:
-        least = min(most, max(1, *(lattice.n_base for lattice in lattices)))
+    may_stop = max_parents is None or is_late is not None
+    least = min(most, max(1, *(own.n_base for own in lattices))) if may_stop else most
     climbs, limit = climb_lattices(sums, ranked, least, most, progress, is_late or (lambda: False))
     rule = replace(rule, max_parents=limit)
     parts = [_kept_sets(sums, climbs[k]) for k in sums.rows.rank]
-    masks, values, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
+    masks, linear, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
     child = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
     candidates = CandidateSets(len(parts), child, ParentSets(masks), rule)
     return StructureProblem(
-        candidates=candidates,
-        linear=values,
-        variables=merged.variables,
+        candidates,
+        linear,
+        merged.variables,
         origin=(merged, formula),
         error=math.fsum(np.maximum.reduceat(errors, candidates.offsets[:-1])),
     )
