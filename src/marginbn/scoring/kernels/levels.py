@@ -145,8 +145,7 @@ def extend_sets(
     size = list_free(opened[0], free, member) if len(opened) > 0 else 0
     found = np.empty((16, n_words), np.uint64)
     places = np.empty((16, size + 1), np.int32)
-    below = np.empty(16)
-    upper = np.empty(16)
+    below, upper = np.empty(16), np.empty(16)
     n_found = 0
     first = np.empty((len(opened), n_words), np.uint64)
     last = np.empty((len(opened), len(free) // 64 + 1), np.uint64)
@@ -186,8 +185,7 @@ def extend_sets(
                     following[m] += 1 if has(last[family[m]], b) else 0
                 continue
             member[size] = b
-            top = best[k]
-            ceiling = limit[k]
+            top, ceiling = best[k], limit[k]
             for m in range(size):
                 other = following[m]
                 following[m] += 1
