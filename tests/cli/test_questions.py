@@ -138,7 +138,7 @@ def test_explain_is_what_python_says(model: Path) -> None:
         assert entry == wanted
     text = run("explain", model, "-", "--rows", "3", "--most", "1", input=ROWS).stdout
     assert text == expected[3].text(1) + "\n"
-    assert run("explain", model, "-", input=ROWS).stdout.count("log margin") == 5
+    assert run("explain", model, "-", input=ROWS).stdout.count("log-odds") == 5
     assert run("explain", model, "-", "--rows", "all", input=ROWS).stdout.count("row ") == 40
 
 

@@ -208,8 +208,8 @@ def test_copies_and_codes_for_missing_values_are_told() -> None:
     hints = inspect_data(X.assign(another=1.5), ["a", "b"] * (N // 2)).notes
     assert any("'again' and 'age' determine each other" in hint for hint in hints)
     assert any(hint.startswith("-999 in 'age' is far from all other values") for hint in hints)
-    told = [hint for hint in hints if "in a single bin" not in hint]
+    told = [hint for hint in hints if "do not separate the classes alone" not in hint]
     assert not any("height" in hint or "'one' determine" in hint for hint in told)
-    assert any("in a single bin" in hint and "'height'" in hint for hint in hints)
+    assert any("separate the classes alone" in hint and "'height'" in hint for hint in hints)
     scores = pd.DataFrame({"score": np.r_[rng.integers(20, 99, N - 3), 99, 99, 99].astype(float)})
     assert not any("far from" in h for h in inspect_data(scores, ["a", "b"] * (N // 2)).hints)

@@ -201,7 +201,7 @@ def test_the_text_by_hand() -> None:
         "  size in (0.001, 5]                    +1.0986",
         "  age <= 40                             -0.6931",
         "  2 other variables, 1 missing feature  +0.0000",
-        "  log margin                            +0.4055",
+        "  log-odds                              +0.4055",
     ]
     assert explanation.text(most=1).splitlines()[2].split()[-1] == "-0.6931"
 
@@ -233,7 +233,7 @@ def test_explanations_are_a_list() -> None:
     assert [e.row for e in explanations[1:3]] == [1, 2]
     assert explanations[1:3][0] == explanations[1]
     assert repr(explanations) == "Explanations(4 rows)"
-    assert str(explanations).count("log margin") == 4
+    assert str(explanations).count("log-odds") == 4
     with pytest.raises(IndexError):
         explanations[4]
 

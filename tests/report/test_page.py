@@ -600,9 +600,9 @@ def test_measures_are_those_of_the_library(
     quality = Quality.measure(fitted.classes_.tolist(), y[1::2], fitted.predict_proba(X[1::2]))
     for value in (quality.auc, quality.log_loss, quality.brier):
         assert f"{value:.3f}" in text
-    assert f"{100 * quality.balanced_accuracy:.2f}" in text
+    assert f"{100 * quality.balanced_accuracy:.1f}" in text
     for one in quality.classes:
-        assert f"{one.label} {one.n_rows} {100 * (one.recall or 0):.2f}" in text
+        assert f"{one.label} {one.n_rows} {100 * (one.recall or 0):.1f}" in text
     assert f"is the calibration error, {100 * quality.calibration_error:.1f} %." in text
     printed = dict(quality.summary())["calibration error"]
     assert f"calibration error of its probabilities is {printed}" in text.replace("\xa0", " ")

@@ -126,10 +126,10 @@ def test_groups_add_up_and_classes_are_sorted() -> None:
 
 
 def test_axes_have_round_ticks() -> None:
-    """About four, inside the axis."""
-    asked = "JSON.stringify([ticks(-0.5, 72.5), ticks(0.2, 1.1), ticks(-3, 3)])"
+    """Two to six, inside the axis."""
+    asked = "JSON.stringify([ticks(-0.5, 72.5), ticks(0.2, 1.1), ticks(-3, 3), ticks(1, 990)])"
     assert json.loads(run_javascript(asked, *SCRIPTS, "effects")) == [
-        [0, 20, 40, 60], pytest.approx([0.5, 1.0]), [-2, 0, 2],
+        [0, 20, 40, 60], pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0]), [-2, 0, 2], [200, 400, 600, 800],
     ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ One small table has dates, an interaction and missing values.
 from __future__ import annotations
 
 import datetime
+import inspect
 import json
 import os
 import re
@@ -20,12 +21,14 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from marginbn import BNClassifier, TANClassifier, make_report
+import marginbn
+from marginbn import BNClassifier, TANClassifier, inspect_data, make_report
 from marginbn.cli import app
 from marginbn.report.contents import Report
 from marginbn.report.effects import measure_effects
 
 pytestmark = pytest.mark.filterwarnings("ignore::marginbn.DataWarning")
+ROOT = Path(__file__).parents[2]
 
 
 def customers(n: int = 300) -> tuple[pd.DataFrame, pd.Series]:
@@ -113,6 +116,48 @@ def test_dates_are_the_same_in_python_and_in_a_file(clf: BNClassifier, folder: P
     assert "joined year" in names
 
 
+def test_classes_that_are_numbers_stay_in_order(tmp_path: Path) -> None:
+    """10 after 2, whatever the kind of file."""
+    rows = [f"{label % 3},{label}" for label in (1, 2, 3, 10, 11, 12) for _ in range(8)]
+    declared = "@relation t\n@attribute a {0,1,2}\n@attribute class {1,2,3,10,11,12}\n@data"
+    models = {}
+    for name, head in (("t.csv", "a,class"), ("t.arff", declared)):
+        (tmp_path / name).write_text("\n".join([head, *rows]), encoding="utf-8")
+        model = tmp_path / f"{name}.json"
+        run("fit", tmp_path / name, "-t", "class", "--method", "naive-bayes", "-o", model)
+        models[name] = json.loads(model.read_text(encoding="utf-8"))["network"]
+    assert models["t.csv"]["variables"][0]["states"] == ["1", "2", "3", "10", "11", "12"]
+    assert models["t.arff"] == models["t.csv"]
+
+
+def test_the_header_names_the_table(folder: Path) -> None:
+    """Title, class, data, rows, date and version; the file of the model remembers the table."""
+    run("report", folder / "m.json", "-o", folder / "m.html")
+    head = (folder / "m.html").read_text(encoding="utf-8").partition("</header>")[0]
+    words = re.sub(r"<[^>]*>", "", head[head.index("<h1>") :])
+    day = r"\d+ \w+ 20\d\d"
+    assert re.match(
+        rf"What predicts left\s*class left · data t\.csv · 300 rows, 6 columns · learned {day} · "
+        rf"marginbn {re.escape(marginbn.__version__)}",
+        words,
+    )
+
+
+def test_stories_are_in_order() -> None:
+    """The gallery sorts by file name, so numbers have two digits; the first starts from a table."""
+    names = sorted(path.name for path in (ROOT / "examples").glob("plot_*.py"))
+    assert [int(name.split("_")[1]) for name in names] == list(range(1, len(names) + 1))
+    first = (ROOT / "examples" / names[0]).read_text(encoding="utf-8")
+    assert all(word in first for word in ("customers.csv", "make_report", "export_model"))
+
+
+def test_summaries_are_whole_sentences() -> None:
+    """The table of the reference cuts them at the first full stop, that of an abbreviation too."""
+    found = {name: inspect.getdoc(getattr(marginbn, name)) or "" for name in marginbn.__all__}
+    firsts = {name: text.partition("\n\n")[0] for name, text in found.items()}
+    assert [name for name, text in firsts.items() if re.search(r"\b(eq|no|fig)\.", text)] == []
+
+
 def test_importances_are_one_number(clf: BNClassifier, folder: Path) -> None:
     """In Python, in the report and in ``marginbn show``; of two classes mean |P(c | s) - P(c)|."""
     effects = measure_effects(clf)
@@ -165,6 +210,8 @@ def test_a_number_that_counts_only_with_another_is_cut(clf: BNClassifier) -> Non
         pd.DataFrame({**customers()[0].iloc[[99]].to_dict("list"), "age": [20.0], "sex": ["f"]})
     )
     assert predicted.tolist() == ["yes"]
+    hints = inspect_data(*customers()).hints
+    assert any("'age'" in hint and "cuts them at quartiles" in hint for hint in hints)
 
 
 def test_the_last_line_of_a_fit_has_the_whole_time(folder: Path) -> None:

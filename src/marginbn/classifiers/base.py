@@ -303,7 +303,7 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
     row 0: a (p = 0.7714) against b, odds 3.38 : 1
       x0 = red    +0.8109
       class = a   +0.4055
-      log margin  +1.2164
+      log-odds    +1.2164
     """
 
     parameters: ParameterKind = parameter("counted", one_of(*get_args(ParameterKind)))

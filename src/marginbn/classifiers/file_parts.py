@@ -157,16 +157,20 @@ class Provenance(Shape, frozen=True):
     created: _Time | None = None
     versions: dict[str, str] | None = None
     data_sha256: Digest | None = None
+    data_name: str | None = None
     held_out: dict[str, float | None] | None = None
 
 
 def provenance_of(
-    classifier: Any, held_out: Mapping[str, float | None] | None = None
+    classifier: Any,
+    held_out: Mapping[str, float | None] | None = None,
+    data_name: str | None = None,
 ) -> Provenance:
     """That of a classifier that was loaded, or what can be said of one that was fitted here."""
     known: Provenance = classifier.provenance_ or Provenance(
         _now(), _versions(), classifier.data_fingerprint_
     )
+    known = msgspec.structs.replace(known, data_name=data_name or known.data_name)
     if held_out is None:
         return known
     measures = {k: v if v is not None and math.isfinite(v) else None for k, v in held_out.items()}

@@ -211,13 +211,14 @@ def save_model(
     path: PathLike,
     *,
     held_out: Mapping[str, float | None] | None = None,
+    data_name: str | None = None,
 ) -> None:
     """Write a fitted classifier or :class:`BayesianNetworkLearner`.
 
     An existing file is replaced only when all is written. The file records when and with
     which versions it was made and, for a classifier, a fingerprint of the data; measures on rows
-    ``held_out`` may be added (``provenance_`` after loading). The environment variable
-    SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
+    ``held_out`` and the name of the table may be added (``provenance_`` after loading). The
+    environment variable SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
 
     Parameters that are no plain values (a ``RandomState``, a splitter as ``cv``) are left out with
     a warning and have their default after loading; predictions do not need them. ``search`` and
@@ -256,7 +257,7 @@ def save_model(
         "held_out": None if judged is None else write_held_out(judged, model.classes_),
         "network": network_to_dict(model.network_),
         "preparation": write_preparation(model.preparation_),
-        "about": msgspec.structs.asdict(provenance_of(model, held_out)),
+        "about": msgspec.structs.asdict(provenance_of(model, held_out, data_name)),
     }
     write_json(path, record)
 

@@ -216,7 +216,7 @@ def labelled_rows(table: Table, target: str, drop: Iterable[str] | None = None) 
 
 
 def _class_column(column: Column) -> Column:
-    """The target as categories; a measured number is no class."""
+    """The target as categories; a measured number is no class, whole numbers stay in order."""
     if column.kind == "numeric":
         present = column.numbers[~column.missing]
         if (present != np.floor(present)).any():
@@ -226,9 +226,12 @@ def _class_column(column: Column) -> Column:
                 f"write --kind '{column.name}=categorical' to make every number a class"
             )
     classes = column.as_kind("categorical")
-    if any(isinstance(c, float) for c in classes.categories):  # 1.5 is a class only as a text
-        return Column.categorical(classes.name, classes.codes, classes.labels)
-    return classes
+    categories = classes.categories
+    if any(isinstance(c, float) for c in categories):  # 1.5 is a class only as a text
+        categories = classes.labels
+    elif all(isinstance(c, str) and c.isdecimal() and str(int(c)) == c for c in categories):
+        categories = tuple(int(c) for c in categories)
+    return Column.categorical(classes.name, classes.codes, categories)
 
 
 def hold_out(

@@ -78,8 +78,9 @@ def fit(
     classifier = options.build_classifier(model, search, checkpoint, certificate)
     try_outputs(output=output, checkpoint=checkpoint, certificate=certificate, statement=statement)
     outcome = learn_and_measure(classifier, table, holdout, began, quiet)
+    name, measures = Path(table.table).name, outcome.measures()
     saved = write_output(
-        output, lambda path: save_model(classifier, path, held_out=outcome.measures())
+        output, lambda path: save_model(classifier, path, held_out=measures, data_name=name)
     )
     if statement is not None:
         said = full_statement(classifier, load_table(table.table, table.encoding)).write()

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 ProofOption = Annotated[
     Path | None,
-    typer.Option(
+    options.data_option(
         "--certificate",
         metavar="FILE",
-        help="Check this proof of the model first; without it, optimality is the file's claim.",
+        help="Check this proof of the model first. Without it, optimality is a claim of the file.",
     ),
 ]
 
@@ -67,7 +67,8 @@ def load_checked(model: Path, certificate: Path | None) -> BaseBNClassifier:
 def show(
     model: options.ModelArgument,
     tables: Annotated[
-        bool, typer.Option("--tables", help="Print the conditional probability tables as well.")
+        bool,
+        options.output_option("--tables", help="Print the conditional probability tables as well."),
     ] = False,
     certificate: ProofOption = None,
     json: options.JsonOption = False,

@@ -229,8 +229,8 @@ class SearchOptions:
         float | None,
         search_option(
             metavar="S",
-            help="Seconds for learning; 0 for no limit. [default: none, of max-margin 10, of "
-            "max-margin-cv 60]",
+            help="Most seconds for learning; 0 for no limit. [default: none; 10 for max-margin, "
+            "60 for max-margin-cv]",
         ),
     ] = None
     jobs: Annotated[
@@ -267,7 +267,8 @@ class SolverOptions:
 
     solver: Annotated[Solver, search_option(help="Algorithm of the search.")] = "auto"
     time_limit: Annotated[
-        float, search_option(metavar="S", min=0, help="Seconds at most; 0 for no limit.")
+        float,
+        search_option(metavar="S", min=0, help="Most seconds for the search; 0 for no limit."),
     ] = 50.0
     gap: Annotated[
         float,

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from marginbn.network.explain import Explanation
     from marginbn.network.network import BayesianNetwork
 
-"""Rows that ``explain`` prints unless it is told which."""
-
 SHOWN_STATES = 12
 """States that ``ask`` prints before the rest is left out."""
 
@@ -36,7 +34,7 @@ def explain(
     rows: options.RowOptions,
     only: Annotated[
         str,
-        typer.Option(
+        options.output_option(
             "--rows",
             metavar="0,3,7-9",
             help="Rows to explain, counted from 0; or all. [default: the first five]",
@@ -44,14 +42,14 @@ def explain(
         ),
     ] = "0-4",
     most: Annotated[
-        int, typer.Option(metavar="N", help="Contributions to print per row.", min=1)
+        int, options.output_option(metavar="N", help="Contributions to print per row.", min=1)
     ] = 12,
     json: options.JsonOption = False,
 ) -> None:
     """Explain the predictions for rows of TABLE.
 
-    The log margin of the predicted class against its nearest rival is a sum with one term per
-    variable; a term of log 2 doubles the odds.
+    The log-odds of the predicted class against the second most probable class are a sum: each
+    variable contributes a term, the class itself its base rate. A term of 0.69 doubles the odds.
     """
     wanted = _parse_rows(only)
     classifier = load_checked(model, None)
@@ -117,17 +115,17 @@ def ask(
     ] = None,
     show: Annotated[
         list[str] | None,
-        typer.Option(
+        options.output_option(
             metavar="NAME",
             help="Variable to ask for (repeatable). [default: the class, or all without a class]",
         ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Ask for every variable that is not known.")
+        bool, options.output_option("--all", help="Ask for every variable that is not known.")
     ] = False,
     by_network: Annotated[
         bool,
-        typer.Option(
+        options.output_option(
             "--network",
             help="Let the counted network answer for the class too, instead of the trained tables.",
         ),

@@ -277,7 +277,7 @@ def inspect_rows(
     n_left = found.n_rows - (costs[missing].n_dropped if missing in costs else 0)
     hints = [
         *_class_hints(by_class),
-        *_column_hints(columns, has_class),
+        *_column_hints(columns, has_class, rows.cost.state_columns),
         *(
             f"{code:g} in {c.name!r} is far from all other values: if it means missing, leave it "
             "empty"
@@ -374,7 +374,9 @@ def _class_hints(classes: dict[Any, int]) -> list[str]:
     return hints
 
 
-def _column_hints(columns: Sequence[ColumnReport], has_class: bool) -> list[str]:
+def _column_hints(
+    columns: Sequence[ColumnReport], has_class: bool, state_columns: Sequence[str]
+) -> list[str]:
     hints = []
     constant = [c.name for c in columns if c.remark == "constant"]
     if constant:
@@ -391,10 +393,12 @@ def _column_hints(columns: Sequence[ColumnReport], has_class: bool) -> list[str]
     likelier = ("dates:", "numbers as text", "numbers but for")
     mistaken = [c for c in columns if c.remark.startswith(likelier)]
     hints += [f"{c.name!r} is read as categories, but holds {c.remark}" for c in mistaken]
-    uncut = [c.name for c in columns if c.kind == "numeric" and c.n_states == 1 < c.n_distinct]
+    numbers = [c for c in columns if c.kind == "numeric" and c.n_distinct > 1]
+    uncut = [c.name for c in numbers if c.n_states - (c.name in state_columns) == 1]
     if uncut and has_class:
         hints.append(
-            f"numbers in a single bin, as alone they do not separate the classes: {listed(uncut)}"
+            "numbers that do not separate the classes alone, so the default model cuts them at "
+            f"quartiles and other methods do not cut them: {listed(uncut)}"
         )
     return hints
 

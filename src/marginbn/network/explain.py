@@ -158,7 +158,7 @@ class Explanation:
         row 0: stay (p = 0.7826) against leave, odds 3.6 : 1
           class = stay      +0.6931
           1 other variable  +0.5878
-          log margin        +1.2809
+          log-odds          +1.2809
         """
         rows = [[name, f"{value:+.4f}"] for name, value in self._terms(most)]
         return "\n".join([visible(self._title()), *align(rows)])
@@ -173,7 +173,7 @@ class Explanation:
         """The lines of the table: contributions, the rest, the sum."""
         shown, rest = split_largest(self.contributions, most)
         terms = [(shorten(c.condition, _LINE), c.value) for c in shown]
-        return [*terms, *sum_rest(rest), ("log margin", self.log_margin)]
+        return [*terms, *sum_rest(rest), ("log-odds", self.log_margin)]
 
     def _repr_html_(self) -> str:
         """The table with bars that notebooks show."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from marginbn.classifiers.evaluation import told_interval
 from marginbn.classifiers.measures import CalibrationBin
 from marginbn.network.svg import escaped
-from marginbn.network.wording import one_line, percent
+from marginbn.network.wording import counted, one_line, share
 
 
 class Markup(str):
@@ -93,9 +93,9 @@ def draw_calibration(bins: Sequence[CalibrationBin]) -> Markup:
         parts.append(_line(px, _up(low), px, _up(high), "whisker"))
     parts.append(_path([(_across(b.confidence), _up(b.accuracy)) for b in bins], "measured"))
     for b in bins:
-        text = f"stated {percent(b.confidence)}, right {percent(b.accuracy)}, {b.n_rows} rows"
+        shares = f"stated {share(b.confidence)}, right {share(b.accuracy)}"
         at = _pixels({"cx": _across(b.confidence), "cy": _up(b.accuracy)})
-        dot = element("title", text)
+        dot = element("title", f"{shares}, {counted(b.n_rows, 'row')}")
         parts.append(element("circle", dot, r="4", class_="dot measured", **at))
     return element(
         "svg",

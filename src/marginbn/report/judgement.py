@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from marginbn.classifiers.measures import Quality
+from marginbn.network import wording
 from marginbn.network.wording import share
 from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
@@ -66,7 +67,7 @@ def _explain_columns(comparison: Comparison) -> str:
     )
     gap = max((method.max_gap for method in comparison.methods), default=0.0)
     if gap > PROOF_TOLERANCE:
-        text += f" The searches were left with a gap of up to {percent(gap)}."
+        text += f" The searches were left with a gap of up to {wording.percent(gap)}."
     return text
 
 

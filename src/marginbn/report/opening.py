@@ -4,7 +4,6 @@ and what decides.
 
 from __future__ import annotations
 
-import math
 from datetime import datetime
 
 import numpy as np
@@ -67,8 +66,8 @@ def origin(report: Report) -> list[Child]:
     n_rows = classifier.n_samples_ + classifier.n_dropped_
     columns = counted(len(classifier.coding_.columns), "column")
     parts: list[Child] = [join("class ", charts.name(report.network.names[0]))]
-    if report.data_name is not None:
-        parts.append(join("data ", charts.name(report.data_name)))
+    if name := report.data_name or about.data_name:
+        parts.append(join("data ", charts.name(name)))
     elif about.data_sha256 is not None:
         parts.append(f"data sha256 {about.data_sha256[:8]}")
     parts.append(f"{counted(n_rows, 'row')}, {columns}")
@@ -108,7 +107,7 @@ def quality_card(report: Report) -> tuple[str, str, list[Child]]:
     half = judged.half_width
     low, high = max(0.0, judged.accuracy - half), min(1.0, judged.accuracy + half)
     sentence = join(
-        element("strong", percent(judged.accuracy, 1), class_="figure"),
+        element("strong", percent(judged.accuracy), class_="figure"),
         f" right on {judged.rows} ({100 * low:.1f} to {100 * high:.1f} %).",
     )
     kind, sign, others = _compare(judged)
@@ -119,7 +118,7 @@ def quality_card(report: Report) -> tuple[str, str, list[Child]]:
         lines += _missed(judged.quality)
     if judged.elsewhere:
         share, n_rows = judged.elsewhere["accuracy"] or 0.0, judged.elsewhere["n_rows"] or 0.0
-        lines.append(f"On {n_rows:.0f} other rows, fit measured {percent(share, 1)}.")
+        lines.append(f"On {n_rows:.0f} other rows, fit measured {percent(share)}.")
     return kind, sign, [*lines, *_calibration(judged)]
 
 
@@ -127,10 +126,10 @@ def _compare(judged: Judged) -> tuple[str, str, list[str]]:
     """Next to the most frequent class and logistic regression."""
     if judged.majority is None:
         return "plain", "•", []
-    guess = percent(judged.majority, 1)
+    guess = percent(judged.majority)
     logistic = ""
     if judged.logistic is not None:
-        logistic = f" Logistic regression gets {percent(judged.logistic, 1)} right."
+        logistic = f" Logistic regression gets {percent(judged.logistic)} right."
     if judged.accuracy <= judged.majority:
         text = f"That is no better than always naming the most frequent class ({guess})."
         return "bad", "!", [text + logistic]
@@ -146,8 +145,8 @@ def _missed(quality: Quality) -> list[Child]:
     worst = min(found, key=_recall, default=None)
     if worst is None or _recall(worst) >= _RARELY_FOUND:
         return []
-    share = percent(worst.n_rows / quality.n_rows, 1)
-    found_of = f"It finds {percent(_recall(worst), 1)} of the rows of class "
+    share = percent(worst.n_rows / quality.n_rows)
+    found_of = f"It finds {percent(_recall(worst))} of the rows of class "
     return [join(found_of, element("b", charts.name(worst.label)), f" ({share} of all).")]
 
 
@@ -159,7 +158,7 @@ def _calibration(judged: Judged) -> list[Child]:
     error = judged.calibration_error
     if error is None:
         return []
-    told = f"The calibration error of its probabilities is {percent(error, 1)}"
+    told = f"The calibration error of its probabilities is {percent(error)}"
     if error > _FAIRLY_CALIBRATED:
         return [f"{told}: use them to rank cases only."]
     return [f"{told}: they are reliable." if error <= _WELL_CALIBRATED else f"{told}."]
@@ -263,7 +262,7 @@ def _ways(report: Report, i: int) -> list[Markup]:
     found = []
     for label, c, share in telling(effect, groups_of(report, i)):
         of = [] if len(classes) == 2 else [" for ", charts.name(classes[c])]
-        text = join(charts.name(label), ": ", element("b", percent(share, 1)), *of)
+        text = join(charts.name(label), ": ", element("b", percent(share)), *of)
         found.append(element("span", text, class_="way"))
     return found
 
@@ -296,8 +295,6 @@ def telling(effect: Effect, groups: list[Group]) -> list[tuple[str, int, float]]
     return [(groups[g]["name"], c, float(given[c, g])) for g, c in unique]
 
 
-def percent(fraction: float, digits: int | None = None) -> str:
+def percent(fraction: float) -> str:
     """A fraction in per cent that no line ends in."""
-    if digits is not None and math.isfinite(fraction):
-        return f"{100 * fraction:.{digits}f}\N{NO-BREAK SPACE}%"
-    return wording.percent(fraction).replace(" ", "\N{NO-BREAK SPACE}")
+    return wording.share(fraction).replace(" ", "\N{NO-BREAK SPACE}")

@@ -371,13 +371,15 @@ def _search_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     result = classifier.result_
     if result is None:
         return []
-    took, nodes = seconds(result.seconds), f", {counted(result.nodes, 'node')}" * bool(result.nodes)
+    nodes = f", {counted(result.nodes, 'node')}" * bool(result.nodes)
+    by_work = isinstance(classifier, classifiers.BNClassifier)  # files have no seconds of it
+    took = "" if by_work else f" after {seconds(result.seconds)}"
     per_row = f", {(result.bound - result.objective) / classifier.n_samples_:.2g} nats per row"
     return [
         ("objective", wording.number(result.objective)),
         ("bound", wording.number(result.bound)),
         ("gap", percent(result.gap) + per_row * (not result.is_optimal)),
-        ("search", f"{_ENDINGS[result.status]} after {took}, {result.solver}{nodes}"),
+        ("search", f"{_ENDINGS[result.status]}{took}, {result.solver}{nodes}"),
         ("certificate", _certificate_text(classifier)),
     ]
 
@@ -394,6 +396,7 @@ def _provenance_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     about = classifier.provenance_ or Provenance()
     versions = ", ".join(f"{name} {text}" for name, text in (about.versions or {}).items())
     made = f"{about.created} with {versions}" if about.created else ""
+    data = [about.data_name, about.data_sha256 and f"sha256 {about.data_sha256}"]
     numbers = [
         f"{name.replace('_', ' ')} {share(value) if name in _SHARES else f'{value:.4g}'}"
         for name, value in (about.held_out or {}).items()
@@ -401,7 +404,7 @@ def _provenance_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     ]
     return [
         ("created", made),
-        ("data", f"sha256 {about.data_sha256}" if about.data_sha256 else ""),
+        ("data", ", ".join(filter(None, data))),
         ("measured", ", ".join(numbers)),
     ]
 

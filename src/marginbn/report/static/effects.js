@@ -77,9 +77,10 @@ export function topOf(effects, order, c) {
 }
 
 function describeEffect(name, { values, low, high, counts }, s) {
-  const rows = `${counts[s]} row${counts[s] === 1 ? "" : "s"}`;
-  return `${label(name)}: ${percent(values[s])} (${percent(low[s])} to ${percent(high[s])}), ${rows}`;
+  return `${label(name)}: ${percent(values[s])} (${percent(low[s])} to ${percent(high[s])}), ${rows(counts[s])}`;
 }
+
+const rows = (count) => `${count} row${count === 1 ? "" : "s"}`;
 
 // --- numbers ---
 
@@ -140,9 +141,9 @@ function path(points) {
   return `M${points.map(([px, py]) => `${px.toFixed(1)},${py.toFixed(1)}`).join(" L")}`;
 }
 
-// Round values inside an interval, about four.
+// Round values inside an interval, two to six.
 export function ticks(low, high) {
-  const width = (high - low) / 4;
+  const width = (high - low) / 5;
   const power = 10 ** Math.floor(Math.log10(width));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= width * (1 - 1e-9));
   const first = Math.ceil(low / step - 1e-9);
@@ -179,7 +180,7 @@ function buildBar(name, effect, s, top) {
   const lane = make("span", { class: "lane", "aria-hidden": "true" }, bar, band, base);
   const item = make("li", { title: describeEffect(name, effect, s), "data-value": effect.values[s] });
   const number = make("span", { class: "number" }, percent(effect.values[s]));
-  const rows = make("span", { class: "count" }, `${effect.counts[s]} rows`);
-  item.append(makeName(name, { class: "name" }), number, lane, rows);
+  const count = make("span", { class: "count" }, rows(effect.counts[s]));
+  item.append(makeName(name, { class: "name" }), number, lane, count);
   return item;
 }
