@@ -229,7 +229,7 @@ class SearchOptions:
         float | None,
         search_option(
             metavar="S",
-            help="Most seconds for learning; 0 for no limit. [default: none; 10 for max-margin, "
+            help="Most seconds for learning; 0 for no limit. [default: none, 10 for max-margin, "
             "60 for max-margin-cv]",
         ),
     ] = None

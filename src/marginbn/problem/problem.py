@@ -189,7 +189,7 @@ def margin_problem(
     gamma: float = 1.0,
     smoothing: float = 1.0,
 ) -> StructureProblem:
-    """Soft margin (``"multiclass"``, eq. 9) or binary soft margin (``"binary"``, section 5).
+    """Soft margin (equation 9 of the paper) or binary soft margin (its section 5).
 
     There is an example in :class:`StructureProblem`.
     """
