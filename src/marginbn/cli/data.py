@@ -19,7 +19,7 @@ from marginbn.classifiers.validation import check_shape
 from marginbn.cli.options import STDIN, RowOptions, TableOptions
 from marginbn.data import labelled
 from marginbn.data.columns import Column, WantedKind
-from marginbn.data.labelled import CLASS_NAME, Dataset, LabelledTable, stratified_holdout
+from marginbn.data.labelled import CLASS_NAME, LabelledTable, stratified_holdout
 from marginbn.data.preparation import TableSettings, coded_blocks
 from marginbn.data.source import ARROW_SUFFIXES, Source
 from marginbn.data.table import (
@@ -32,7 +32,7 @@ from marginbn.data.table import (
 )
 from marginbn.data.text_files import DELIMITERS, PACKED, other_delimiter, source_of_stream
 from marginbn.data.training import TrainingRows, survey_rows
-from marginbn.datasets import load_dataset
+from marginbn.datasets import Dataset, load_dataset
 from marginbn.exceptions import DataWarning, InputError
 from marginbn.network.wording import listing
 from marginbn.problem.array_types import CodeArray

@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,13 +34,8 @@ _ESCAPE = re.compile(r"\\(.)", re.S)
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-@dataclass(frozen=True)
-class Attribute:
-    """Declared column: `type` is numeric, nominal or string; `states` only if nominal."""
-
-    name: str
-    type: str
-    states: tuple[str, ...] = ()
+Declared = tuple[str, ...] | Kind | None
+"""What is declared of an attribute: states, "numeric", or None for a string."""
 
 
 class _BadLineError(Exception):
@@ -49,7 +44,7 @@ class _BadLineError(Exception):
 
 def source_of_arff(text: str, path: str) -> Source:
     """Rows of an ARFF text; `path` serves error messages only."""
-    attributes: list[Attribute] = []
+    declared: dict[str, Declared] = {}
     rows: list[list[str | None]] = []
     lines: list[int] = []
     in_data, line = False, 0
@@ -59,84 +54,78 @@ def source_of_arff(text: str, path: str) -> Source:
             if not content or content.startswith("%"):
                 continue
             if in_data:
-                rows.append(_parse_row(content, len(attributes)))
+                rows.append(_parse_row(content, len(declared)))
                 lines.append(line)
             else:
-                in_data = _parse_declaration(content, attributes)
-        table = _build_table(attributes, rows, lines) if rows else None
+                in_data = _parse_declaration(content, declared)
+        table = _build_table(declared, rows, lines) if rows else None
     except _BadLineError as error:
         reason, *place = error.args
         raise format_error(path, place[0] if place else line, reason) from None
     if table is None:
         reason = "there are no rows after @data" if in_data else "there is no @data line"
         raise format_error(path, None, reason)
-    kinds: dict[str, Kind] = {a.name: "numeric" for a in attributes if a.type == "numeric"}
+    kinds: dict[str, Kind] = {n: "numeric" for n, kind in declared.items() if kind == "numeric"}
     return replace(source_of_table(table), origin=path, kinds=kinds, line_of=lines.__getitem__)
 
 
 def _build_table(
-    attributes: Sequence[Attribute], rows: Sequence[list[str | None]], lines: Sequence[int]
+    declared: dict[str, Declared], rows: Sequence[list[str | None]], lines: Sequence[int]
 ) -> pa.Table:
     """Fields as texts, nominal ones as dictionaries of their declared states."""
-    columns = []
-    for attribute, texts in zip(attributes, zip(*rows, strict=True), strict=True):
+    columns = {}
+    for (name, kind), texts in zip(declared.items(), zip(*rows, strict=True), strict=True):
         column = pa.array(texts, pa.large_string())
-        if attribute.states:
-            states = pa.array(attribute.states, pa.large_string())
+        if kind == "numeric":
+            numbers = numbers_of_fields(column)
+            column = column if numbers is None else pa.array(numbers)  # a text is refused later
+        elif kind:
+            states = pa.array(kind, pa.large_string())
             codes = pc.index_in(column, states)
             if codes.null_count > column.null_count:
                 row = pc.and_(codes.is_null(), column.is_valid()).index(True).as_py()
-                reason = f"{texts[row]!r} is not a declared state of {attribute.name!r}"
+                reason = f"{texts[row]!r} is not a declared state of {name!r}"
                 raise _BadLineError(reason, lines[row])
             column = pa.DictionaryArray.from_arrays(codes, states, ordered=True)
-        elif attribute.type == "numeric":
-            numbers = numbers_of_fields(column)
-            column = column if numbers is None else pa.array(numbers)  # a text is refused later
-        columns.append(column)
-    return pa.Table.from_arrays(columns, names=[attribute.name for attribute in attributes])
+        columns[name] = column
+    return pa.table(columns)
 
 
-def _parse_declaration(content: str, attributes: list[Attribute]) -> bool:
+def _parse_declaration(content: str, declared: dict[str, Declared]) -> bool:
     """Add the attribute a header line declares; true when the line opens the data."""
     keyword = content.split(maxsplit=1)[0].lower()
-    if keyword == "@attribute":
-        attributes.append(_parse_attribute(content))
-        try:
-            check_distinct_names([attribute.name for attribute in attributes])
-        except InputError as error:
-            raise _BadLineError(str(error)) from None
-    elif keyword == "@data":
-        if not attributes:
+    if keyword == "@data":
+        if not declared:
             raise _BadLineError("@data comes before any @attribute")
         return True
+    if keyword == "@attribute":
+        match = _ATTRIBUTE.fullmatch(content)
+        if match is None:
+            raise _BadLineError("expected @attribute, a name and a type; is a quote not closed?")
+        name = _unquote(match[1])
+        try:
+            check_distinct_names([*declared, name])
+        except InputError as error:
+            raise _BadLineError(str(error)) from None
+        declared[name] = _parse_type(name, match[2])
     elif keyword != "@relation":
         raise _BadLineError(f"expected @relation, @attribute or @data, got {content[:40]!r}")
     return False
 
 
-def _parse_attribute(content: str) -> Attribute:
-    match = _ATTRIBUTE.fullmatch(content)
-    if match is None:
-        raise _BadLineError("expected @attribute, a name and a type; is a quote not closed?")
-    name, declared = _unquote(match[1]), match[2]
-    if declared.startswith("{"):
-        return Attribute(name, "nominal", _parse_states(declared))
-    type_name = declared.partition("%")[0].strip().lower()
-    if type_name in ("numeric", "real", "integer"):
-        return Attribute(name, "numeric")
-    if type_name == "string":
-        return Attribute(name, "string")
-    raise _BadLineError(
-        f"attribute {name!r} must be numeric, real, integer, string or {{states}}, "
-        f"got {type_name!r}; convert it with Weka, or write a CSV file"
-    )
-
-
-def _parse_states(declared: str) -> tuple[str, ...]:
-    states = tuple(map(_unquote, _split(_STATE, declared[1:], "the list of states is malformed")))
-    if len(set(states)) < len(states):
-        raise _BadLineError("a state is declared twice")
-    return states
+def _parse_type(name: str, text: str) -> Declared:
+    if text.startswith("{"):
+        states = [_unquote(t) for t in _split(_STATE, text[1:], "the list of states is malformed")]
+        if len(set(states)) < len(states):
+            raise _BadLineError("a state is declared twice")
+        return tuple(states)
+    kind = text.partition("%")[0].strip().lower()
+    if kind not in ("numeric", "real", "integer", "string"):
+        raise _BadLineError(
+            f"attribute {name!r} must be numeric, real, integer, string or {{states}}, "
+            f"got {kind!r}; convert it with Weka, or write a CSV file"
+        )
+    return None if kind == "string" else "numeric"
 
 
 def _parse_row(content: str, n_attributes: int) -> list[str | None]:

@@ -17,9 +17,9 @@ to one class E is strictly concave, unless S is pure), so only those are tried. 
 information N Ent(S) = sum_c n_c log2(N / n_c): all its terms are positive, so nothing cancels.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import log1p, log2
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,23 +27,14 @@ from numpy.typing import ArrayLike
 from marginbn.problem.array_types import CodeArray, FloatArray, IntArray
 from marginbn.problem.labels import ANY_NUMBER
 
-# Entropies closer than this many bits per row are equal: rounding leaves about 1e-15, so mirror-
-# image cuts would otherwise be told apart by noise.
-TOLERANCE = 1e-12
-
-# The smallest doubles have so many.
-MOST_DECIMALS = 1075
-
-# Stands in for a share of zero, whose logarithm is multiplied by a count of zero.
-TINY = np.finfo(np.float64).tiny
+TOLERANCE = 1e-12  # bits per row below which entropies are equal: rounding leaves about 1e-15
+MOST_DECIMALS = 1075  # of a double
+TINY = np.finfo(np.float64).tiny  # for a share of zero: its logarithm is multiplied by zero
 
 
-@dataclass(frozen=True)
-class _Cases:
-    """Distinct (value, class) pairs of one column, sorted by value, with their weight.
-
-    values, weights : float64 (n,); classes : int64 (n,)
-    boundaries : int64 (m,), positions i where a cut between pairs i - 1 and i can be best
+class _Cases(NamedTuple):
+    """Distinct (value, class) pairs of one column, sorted by value, with their weight; and the
+    positions i where a cut between pairs i - 1 and i can be best.
     """
 
     values: FloatArray
@@ -52,8 +43,7 @@ class _Cases:
     boundaries: IntArray
 
 
-@dataclass(frozen=True)
-class _Sides:
+class _Sides(NamedTuple):
     """One side (S1 or S2) of every tried cut: its weight, information in bits, classes present."""
 
     weight: FloatArray
@@ -70,28 +60,11 @@ def mdlp_cuts(
 ) -> FloatArray:
     """Cut points of one numeric column, by entropy with the MDL stopping rule.
 
-    Parameters
-    ----------
-    values : array of shape (n_samples,)
-        The column. Samples with NaN are ignored.
-    class_codes : int array of shape (n_samples,)
-        Class of each sample, in ``0 .. n_classes - 1``.
-    weights : array of shape (n_samples,)
-        Non-negative weights, counted as repetitions: a weight of 3 is three equal samples and a
-        weight of 0 an absent one. A part with a total weight below 2 is never cut.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    cuts : float64 array of shape (n_cuts,)
-        Strictly increasing; a value belongs to the left of a cut when ``value <= cut``. Each cut
-        is the number of fewest decimals strictly between two neighbouring values, of these the
-        nearest to the middle.
-
-    Notes
-    -----
-    Of several cuts with equal entropy (within 1e-12 bits per row) the smallest is taken.
+    NaN is ignored. Weights count as repetitions: 3 is three equal samples, 0 an absent one; a part
+    with a total weight below 2 is never cut. The cuts increase strictly, and a value belongs to the
+    left of a cut when ``value <= cut``. Each is the number of fewest decimals strictly between two
+    neighbouring values, of these the nearest to the middle. Of cuts with equal entropy (within
+    1e-12 bits per row) the smallest is taken.
     """
     cases = _sort_cases(
         np.asarray(values, dtype=np.float64),
@@ -117,21 +90,15 @@ def _sort_cases(values: FloatArray, classes: IntArray, weights: FloatArray) -> _
     values, classes, weights = values[order], classes[order], weights[order]
     if values.size == 0:
         return _Cases(values, classes, weights, np.empty(0, dtype=np.int64))
-    new_pair = (values[1:] != values[:-1]) | (classes[1:] != classes[:-1])
-    first = np.concatenate(([0], np.flatnonzero(new_pair) + 1))
+    new_value = values[1:] != values[:-1]
+    first = np.concatenate(([0], np.flatnonzero(new_value | (classes[1:] != classes[:-1])) + 1))
     values, classes = values[first], classes[first]
-    return _Cases(
-        values, classes, np.add.reduceat(weights, first), _find_boundaries(values, classes)
-    )
-
-
-def _find_boundaries(values: FloatArray, classes: IntArray) -> IntArray:
-    """Positions between distinct values that are not both pure with the same class."""
     new_value = values[1:] != values[:-1]
     edges = np.concatenate(([True], new_value, [True]))
-    is_pure = edges[:-1] & edges[1:]
+    is_pure = edges[:-1] & edges[1:]  # all samples of the value are of one class
     same_run = is_pure[1:] & is_pure[:-1] & (classes[1:] == classes[:-1])
-    return np.flatnonzero(new_value & ~same_run) + 1
+    boundaries = np.flatnonzero(new_value & ~same_run) + 1
+    return _Cases(values, classes, np.add.reduceat(weights, first), boundaries)
 
 
 def _find_split(cases: _Cases, start: int, stop: int, n_classes: int) -> int | None:
@@ -156,9 +123,8 @@ def _measure_sides(
 ) -> _Sides:
     """Measure, for each size s, the first s of the given pairs.
 
-    Both sides of a cut are added up from their own end, never subtracted from the whole, so a
-    class that is absent counts exactly 0 also with fractional weights. Going class by class
-    keeps the memory at O(n) however many classes there are.
+    Both sides of a cut are added up from their own end, never subtracted from the whole, so an
+    absent class counts exactly 0. Class by class the memory is O(n).
     """
     side_weight = np.cumsum(weights)[sizes - 1]
     information = np.zeros(sizes.size)
@@ -186,30 +152,23 @@ def _pays_off(class_weights: FloatArray, left: _Sides, right: _Sides, at: int) -
     k = int(np.count_nonzero(class_weights))
     saved = information - float(left.information[at] + right.information[at])
     change = k * information / total - left.class_entropy(at) - right.class_entropy(at)
-    return saved > log2(total - 1) + _log2_class_codes(k) - change + TOLERANCE * total
-
-
-def _log2_class_codes(k: int) -> float:
-    """log2(3^k - 2), without the overflow of 3^k."""
-    return k * log2(3.0) + log1p(-2.0 * 3.0**-k) / log1p(1.0)
+    class_codes = k * log2(3.0) + log1p(-2.0 * 3.0**-k) / log1p(1.0)  # log2(3^k - 2)
+    return saved > log2(total - 1) + class_codes - change + TOLERANCE * total
 
 
 def short_cut(low: float, high: float) -> float:
     """The number of fewest decimals strictly between low < high, of these the nearest the middle.
 
-    Rounding the middle to k decimals gives the nearest number of k decimals, so if this one is not
-    between the two, none is. The cut is never one of the values: a value that is stored a little
-    differently, in single precision say, stays on its side.
-
-    Halving first cannot overflow. Between neighbouring doubles (or infinities) there is no room:
-    then ``low`` itself is the cut, because values equal to a cut go left.
+    It is never one of the values, so a value that is stored in single precision stays on its side.
+    Between neighbouring doubles there is no room: then ``low`` itself is the cut, because values
+    equal to a cut go left.
 
     Examples
     --------
     >>> short_cut(1.9, 3.0), short_cut(24.0, 25.0), short_cut(173.9181, 175.9654)
     (2.0, 24.5, 175.0)
     """
-    middle = low / 2 + high / 2
+    middle = low / 2 + high / 2  # which cannot overflow
     for decimals in range(MOST_DECIMALS):
         cut = round(middle, decimals)
         if low < cut < high:
@@ -222,17 +181,7 @@ _PIECE = 16_384  # values that stay in the cache meanwhile
 
 
 def assign_bins(values: ArrayLike, cuts: ArrayLike) -> CodeArray:
-    """Bin code of each value: the number of cuts strictly below it, and -1 for NaN.
-
-    Parameters
-    ----------
-    values : array of any shape
-    cuts : array of shape (n_cuts,), increasing
-
-    Returns
-    -------
-    codes : int32 array of the shape of `values`, in ``-1 .. n_cuts``
-    """
+    """Bin of each value: the number of (increasing) cuts strictly below it, and -1 for NaN."""
     numbers, limits = np.asarray(values, dtype=np.float64), np.asarray(cuts, dtype=np.float64)
     if len(limits) > _FEW_CUTS:
         codes = np.searchsorted(limits, numbers, side="left")
@@ -251,9 +200,8 @@ def assign_bins(values: ArrayLike, cuts: ArrayLike) -> CodeArray:
 def name_bins(cuts: ArrayLike) -> tuple[str, ...]:
     """Readable names of the bins between cuts, such as ``("<= 2.45", "(2.45, 4.75]", "> 4.75")``.
 
-    A number is written with the fewest digits that read back as exactly the cut, so the name tells
-    truly which values belong to the bin, and different cuts give different names. Without cuts
-    the only bin is ``"any number"``.
+    Numbers have the fewest digits that read back as exactly the cut, so different cuts have
+    different names. Without cuts the only bin is ``"any number"``.
     """
     texts = [repr(cut).removesuffix(".0") for cut in np.asarray(cuts, dtype=np.float64).tolist()]
     if not texts:

@@ -1,7 +1,4 @@
-"""The table with labels: what is learned from and measured on, whoever brought it.
-
-Data sets, the command line, ``fit`` and the report differ in where rows come from; from here on
-they all hand over a :class:`LabelledTable`.
+"""The table with labels that is learned from and measured on.
 
 Rows with missing values become what a policy says, and it is known what that costs:
 
@@ -14,10 +11,9 @@ Rows with missing values become what a policy says, and it is known what that co
 
 A class that would have no row left is an error whatever the policy.
 
-What is decided by some of the rows is decided by a fixed sample. Every row has a key, a hash of its
-number in the table, and the rows of the smallest keys are the sample. So the sample depends on
-nothing but the number of rows: it is the same whether a table is in memory, in a file or on a
-cluster, and a part of a table knows which of its rows may belong.
+What is decided by some of the rows is decided by a fixed sample: the rows of the smallest keys,
+which are hashes of their numbers in the table. So it is the same whether a table is in memory, in a
+file or on a cluster.
 
 A share estimated from the sample has a standard error of at most 1 / (2 sqrt(250 000)) = 0.1 %.
 """
@@ -147,9 +143,8 @@ def label_codes(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]
 def class_factors(
     class_weight: ClassWeight, classes: NDArray[Any], codes: NDArray[np.integer]
 ) -> FloatArray:
-    """Factor of the weight of every class: None, "balanced", or a mapping.
-
-    Classes are named by their label or its text; those that are not named weigh one.
+    """Factor of the weight of every class: None, "balanced", or a mapping from labels or their
+    texts; classes that are not named weigh one.
     """
     if class_weight is None:
         return np.ones(len(classes))
@@ -177,58 +172,17 @@ def refuse_measured(labels: NDArray[Any], what: str) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """A classification data set.
-
-    Parameters
-    ----------
-    name
-        Name by which it was asked for.
-    train, test
-        Rows to learn from, and the rows set aside where the set comes with a split (else None).
-        Both include the class column.
-    target
-        Name of the class column.
-    description
-        One line about the set.
-
-    Examples
-    --------
-    >>> from marginbn.datasets import load_dataset
-    >>> corral = load_dataset("corral")
-    >>> corral.target, corral.train.n_rows, corral.test
-    ('class', 128, None)
-    """
-
-    name: str
-    train: Table
-    test: Table | None
-    target: str
-    description: str
-
-    def __post_init__(self) -> None:
-        self.train.column(self.target)
-        if self.test is not None and self.test.names != self.train.names:
-            raise InputError(
-                f"train and test of {self.name!r} must have the same columns, got "
-                f"{self.train.names} and {self.test.names}"
-            )
-
-
 def stratified_folds(labels: NDArray[Any], n_folds: int, seed: int) -> list[Split]:
     """Folds with every class dealt out in turn; works for classes of any size."""
-    n_folds = min(n_folds, len(labels))
     fold = np.empty(len(labels), dtype=np.intp)
+    n_folds = min(n_folds, len(labels))
     fold[_shuffled_by_class(labels, seed)] = np.arange(len(labels)) % n_folds
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(n_folds)]
 
 
 def stratified_holdout(labels: NDArray[Any], fraction: float, seed: int = 0) -> Split:
-    """Rows to learn from and rows to hold out, every class in nearly the same proportion.
-
-    Rows are shuffled, sorted by class and dealt out at even distances. Both parts get at least
-    one row.
+    """Rows to learn from and rows to hold out, at least one each, every class in nearly the same
+    proportion: rows are shuffled, sorted by class and dealt out at even distances.
 
     Examples
     --------
@@ -253,10 +207,8 @@ LARGE_TRAINING_SET = 1000
 
 
 def validation_splits(labels: NDArray[Any], seed: int, n_folds: int = 5) -> list[Split]:
-    """Splits for choosing settings: stratified folds, above 1000 rows one stratified 20 % split.
-
-    With ``n_folds=1`` there is one split whatever the number of rows. The row of a class that has
-    no other is always learned from and never validated on: no choice could get it right.
+    """Splits for choosing settings: stratified folds, or one stratified 20 % split above 1000 rows
+    or with ``n_folds=1``. A row whose class has no other is never held out.
 
     Examples
     --------
@@ -271,16 +223,10 @@ def validation_splits(labels: NDArray[Any], seed: int, n_folds: int = 5) -> list
         splits = [stratified_holdout(labels, 0.2, seed)]
     else:
         splits = stratified_folds(labels, n_folds, seed)
-    return _without_singletons(splits, labels)
-
-
-def _without_singletons(splits: list[Split], labels: NDArray[Any]) -> list[Split]:
-    """Rows whose class has no other row move to the part that is learned from."""
     _, classes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     alone = np.flatnonzero(counts[classes] == 1)
-    kept = [(np.union1d(train, alone), test[~np.isin(test, alone)]) for train, test in splits]
-    usable = [split for split in kept if len(split[1])]
-    return usable or splits  # every row a class of its own: then as they come
+    kept = [(np.union1d(train, alone), np.setdiff1d(test, alone)) for train, test in splits]
+    return [split for split in kept if len(split[1])] or splits  # if every row is a class
 
 
 def _shuffled_by_class(labels: NDArray[Any], seed: int) -> IndexArray:
@@ -309,11 +255,9 @@ class MissingCost:
     Parameters
     ----------
     kept
-        bool (n_rows,), the rows that stay.
-    state_columns
-        Columns in which missing becomes a state.
-    dropping_columns
-        Columns that cost rows.
+        The rows that stay, (n_rows,).
+    state_columns, dropping_columns
+        Columns in which missing becomes a state, and columns that cost rows.
     lost_classes
         Classes of which no row stays.
     """
@@ -339,12 +283,9 @@ def cost_of_places(
 
     ``codes`` are the classes of the rows. "error" counts as "drop"; "keep" leaves out no row.
     """
-    if policy == "state":
-        states = list(missing)
-    elif policy == "auto":
-        states = _columns_with_state(missing, codes)
-    else:
-        states = []
+    states = []
+    if policy in ("state", "auto"):
+        states = list(missing) if policy == "state" else _columns_with_state(missing, codes)
     dropping = [name for name in missing if name not in states and policy != "keep"]
     kept = ~_any([missing[name] for name in dropping], len(codes))
     is_lost = (np.bincount(codes) > 0) & (np.bincount(codes[kept], minlength=codes.max() + 1) == 0)
@@ -356,14 +297,13 @@ def _columns_with_state(missing: Mapping[str, BoolArray], codes: NDArray[np.inte
     """Columns whose missing values become a state under "auto", in their order."""
     few = [name for name, places in missing.items() if places.mean() <= MOST_ROWS]
     few.sort(key=lambda name: int(missing[name].sum()))
-    while few and not _is_bearable(_any([missing[name] for name in few], len(codes)), codes):
+    while few:
+        dropped = _any([missing[name] for name in few], len(codes))
+        of_class = np.bincount(codes, dropped) / np.maximum(np.bincount(codes), 1)
+        if dropped.mean() <= MOST_ROWS and of_class.max() <= MOST_OF_A_CLASS:
+            break
         few.pop()  # the column that costs most
     return [name for name in missing if name not in few]
-
-
-def _is_bearable(dropped: BoolArray, codes: NDArray[np.integer]) -> bool:
-    of_class = np.bincount(codes, dropped) / np.maximum(np.bincount(codes), 1)
-    return bool(dropped.mean() <= MOST_ROWS and of_class.max() <= MOST_OF_A_CLASS)
 
 
 def _any(places: Sequence[BoolArray], n_rows: int) -> BoolArray:

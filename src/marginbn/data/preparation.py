@@ -10,9 +10,7 @@ Learned from the training rows and applied to every later table alike:
 - texts such as ``$1,234.50`` or ``80 kg`` become numbers (``texts.py``), and a few words among
   them missing.
 
-Columns that name a row instead of describing it hold numbers of rows and customers, names, tickets.
-Nothing can be learned from a value that no other row has, but a table of counts takes each of them
-for a state. A column is an identifier if
+Nothing can be learned from a value that no other row has. A column is an identifier if
 
 - it is categorical, and more than half of its values are values of their own;
 - it holds whole numbers, no two of them equal, which go up (or down) from row to row, or leave
@@ -21,12 +19,10 @@ for a state. A column is an identifier if
 
 Short columns are never identifiers: among a dozen rows distinct values are no wonder.
 
-New rows are read as in training. What a column of a training table holds is found in all of its
-values; a block of new rows must not be read by what happens to stand in it: a column that was text
-in training stays text where all fields of a block look like numbers. So every value is compared
-with training: a number by its value; a category by its text as written, and where the categories of
-training are numbers by its value too (``2`` and ``2.0`` are one). A single row, as a service gets
-it, does not need tables: :class:`RowCoder` looks every value up.
+New rows are read as in training, whatever stands in a block of them: a column that was text stays
+text where all fields look like numbers. Values are compared with training: a number by its value; a
+category by its text, and where the categories of training are numbers by its value too (``2`` and
+``2.0`` are one). A single row is looked up without tables, by :class:`RowCoder`.
 """
 
 from __future__ import annotations
@@ -35,6 +31,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -116,6 +113,11 @@ class Preparation:
         """Every column as it is."""
         return cls(tuple(ColumnPlan(name, kind) for name, kind in kinds.items()))
 
+    @cached_property
+    def used_plans(self) -> tuple[ColumnPlan, ...]:
+        """Plans of the columns that are used."""
+        return tuple(plan for plan in self.columns if not plan.left_out)
+
     @property
     def used(self) -> list[int]:
         """Positions of the columns that are used."""
@@ -124,12 +126,12 @@ class Preparation:
     @property
     def used_names(self) -> list[str]:
         """Names of the columns that are used."""
-        return [plan.name for plan in self.columns if not plan.left_out]
+        return [plan.name for plan in self.used_plans]
 
     @property
     def used_kinds(self) -> list[str]:
         """Their kinds."""
-        return [plan.kind for plan in self.columns if not plan.left_out]
+        return [plan.kind for plan in self.used_plans]
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -151,15 +153,11 @@ class Preparation:
     def results(self) -> list[tuple[str, str]]:
         """Name and kind of every column that comes out."""
         pairs: list[tuple[str, str]] = []
-        for plan in self.columns:
-            if plan.left_out:
-                continue
+        for plan in self.used_plans:
+            kinds = [plan.kind if plan.kind == "categorical" else "numeric"]
             if is_date_kind(plan.kind):
-                kinds = ("numeric", "categorical", "categorical")
-                pairs += zip(part_names(plan.name), kinds, strict=True)
-            else:
-                kind = "numeric" if is_amount_kind(plan.kind) else plan.kind
-                pairs.append((plan.name, kind))
+                kinds += ["categorical", "categorical"]
+            pairs += zip(plan.result_names, kinds, strict=True)
         return pairs
 
     @property
@@ -170,11 +168,8 @@ class Preparation:
 
     def apply(self, table: Table) -> Table:
         """The columns to learn from or to predict with, of a table of the used columns."""
-        if self.is_plain:
-            return table
-        plans = [plan for plan in self.columns if not plan.left_out]
-        parts = [plan.apply(c) for plan, c in zip(plans, table.columns, strict=True)]
-        return Table(tuple(column for part in parts for column in part))
+        pairs = zip(self.used_plans, table.columns, strict=True)
+        return Table(tuple(column for plan, given in pairs for column in plan.apply(given)))
 
     def apply_to_all(self, table: Table) -> Table:
         """The same for a table that has the columns left out as well."""
@@ -209,10 +204,8 @@ class TableSettings:
         counts: Mapping[str, IntArray] | None = None,
         n_rows: int | None = None,
     ) -> Preparation:
-        """What becomes of the columns.
-
-        Of a long table ``features`` are the rows of its sample; ``counts`` are the numbers of rows
-        of every category, and ``n_rows`` those of the table.
+        """What becomes of the columns of a table, or of the sample of a long one, which has
+        ``n_rows`` rows and ``counts`` rows of every category.
         """
         if counts is None:
             counts = {c.name: c.counts for c in features.columns if c.kind == "categorical"}
@@ -300,24 +293,23 @@ def messages(preparation: Preparation, settings: TableSettings) -> list[str]:
     """One line for each thing that was done."""
     empty = [p for p in preparation.columns if p.left_out.startswith("it has no value")]
     named = [p for p in preparation.columns if p.left_out and p not in empty]
+    amounts = [p for p in preparation.used_plans if is_amount_kind(p.kind)]
+    dates = [p for p in preparation.used_plans if is_date_kind(p.kind)]
     lines = []
     if named:
         lines.append(f"left out as identifiers: {_listed(named)}; {_how_to_keep(named)}")
     if empty:
         names = ", ".join(repr(plan.name) for plan in empty)
         lines.append(f"left out, because no row has a value: {names}")
-    amounts = [p for p in preparation.columns if is_amount_kind(p.kind) and not p.left_out]
+    as_texts = "column_kinds={{{!r}: 'categorical'}} keeps them as texts"
     if amounts:
-        lines.append(
-            f"texts read as numbers: {', '.join(map(_amount_text, amounts))}; column_kinds="
-            f"{{{amounts[0].name!r}: 'categorical'}} keeps them as texts"
-        )
-    dates = [p for p in preparation.columns if is_date_kind(p.kind) and not p.left_out]
+        texts = ", ".join(map(_amount_text, amounts))
+        lines.append(f"texts read as numbers: {texts}; {as_texts.format(amounts[0].name)}")
     if dates and settings.column_kinds == "auto":
         names = ", ".join(repr(plan.name) for plan in dates)
         lines.append(
-            f"dates taken apart into year, month and weekday: {names}; column_kinds="
-            f"{{{dates[0].name!r}: 'categorical'}} keeps them as texts"
+            f"dates taken apart into year, month and weekday: {names}; "
+            f"{as_texts.format(dates[0].name)}"
         )
     if preparation.merged:
         names = ", ".join(f"{n} of {name!r}" for name, n in preparation.merged.items())
@@ -367,7 +359,7 @@ def coded_blocks(
     Code -1 is unknown: values that training never saw, of which a warning tells at the end, and
     columns that the source lacks, if it ``may_lack`` some.
     """
-    plans = [plan for plan in preparation.columns if not plan.left_out]
+    plans = preparation.used_plans
     own = {c.name: c for c in coding.columns}
     readings = [reading_of(plan, own.get(plan.name), source.is_text) for plan in plans]
     absent = [plan.name for plan in plans if plan.name not in source.names]
@@ -405,19 +397,18 @@ class RowCoder:
 
     def __init__(self, preparation: Preparation, coding: TableCoding) -> None:
         self._columns: list[tuple[int, str, Any, int]] = []
-        plans = [(i, plan) for i, plan in enumerate(preparation.columns) if not plan.left_out]
-        self.is_usable = all(plan.kind in ("numeric", "categorical") for _, plan in plans)
+        plans = [preparation.columns[i] for i in preparation.used]
+        self.is_usable = all(plan.kind in ("numeric", "categorical") for plan in plans)
         if not self.is_usable:
             return
-        for (i, plan), own in zip(plans, coding.columns, strict=True):
+        for position, plan, own in zip(preparation.used, plans, coding.columns, strict=True):
+            known: Any = own.cuts
+            if own.kind == "categorical":
+                known = {str(category): code for code, category in enumerate(own.categories)}
+                if plan.other in known:
+                    known |= dict.fromkeys(plan.merged, known[plan.other])
             missing = own.variable.arity - 1 if own.missing_state else -1
-            if own.kind == "numeric":
-                self._columns.append((i, plan.name, own.cuts, missing))
-                continue
-            codes = {str(category): code for code, category in enumerate(own.categories)}
-            if plan.other in codes:
-                codes |= dict.fromkeys(plan.merged, codes[plan.other])
-            self._columns.append((i, plan.name, codes, missing))
+            self._columns.append((position, plan.name, known, missing))
 
     def encode(self, row: Mapping[str, Any] | Sequence[Any]) -> CodeArray | None:
         """Codes (1, n_features) of the values of a row by name, or in the order of training."""

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from marginbn.data.labelled import CLASS_NAME, Dataset
+from marginbn.data.labelled import CLASS_NAME
 from marginbn.datasets.generators import make_corral, make_led, make_mofn, make_monks, make_waveform
 from marginbn.datasets.local import (
     VARIABLE,
+    Dataset,
     list_folder_datasets,
     load_breast_cancer,
     load_folder_dataset,

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from marginbn.data.columns import Column
-from marginbn.data.labelled import CLASS_NAME, Dataset
+from marginbn.data.labelled import CLASS_NAME
 from marginbn.data.table import Table
+from marginbn.datasets.local import Dataset
 from marginbn.exceptions import InputError
 from marginbn.problem.array_types import BoolArray, IntArray
 

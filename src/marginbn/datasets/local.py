@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,49 @@ from typing import Any
 import numpy as np
 
 from marginbn.data.columns import Column, Kind
-from marginbn.data.labelled import CLASS_NAME, Dataset
+from marginbn.data.labelled import CLASS_NAME
 from marginbn.data.table import Table, read_rows
 from marginbn.data.text_files import format_error, load_text, source_of_text
 from marginbn.exceptions import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A classification data set.
+
+    Parameters
+    ----------
+    name
+        Name by which it was asked for.
+    train, test
+        Rows to learn from, and the rows set aside where the set comes with a split (else None).
+        Both include the class column.
+    target
+        Name of the class column.
+    description
+        One line about the set.
+
+    Examples
+    --------
+    >>> from marginbn.datasets import load_dataset
+    >>> corral = load_dataset("corral")
+    >>> corral.target, corral.train.n_rows, corral.test
+    ('class', 128, None)
+    """
+
+    name: str
+    train: Table
+    test: Table | None
+    target: str
+    description: str
+
+    def __post_init__(self) -> None:
+        self.train.column(self.target)
+        if self.test is not None and self.test.names != self.train.names:
+            raise InputError(
+                f"train and test of {self.name!r} must have the same columns, got "
+                f"{self.train.names} and {self.test.names}"
+            )
 
 
 def load_iris() -> Dataset:
