@@ -45,12 +45,12 @@ from marginbn.network.wording import counted, percent
 from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.encoded import EncodedData, with_class_column
 from marginbn.problem.structure import CLASS, Structure
-from marginbn.proof.checker.verdict import Verdict
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
 if TYPE_CHECKING:
     from marginbn.class_model.answers import Answers
     from marginbn.class_model.trainer import ClassModel
+    from marginbn.proof.checker.verdict import Verdict
 
 FIXED = "fixed"
 """``status_`` where there was only one structure, so that nothing was searched or proved."""

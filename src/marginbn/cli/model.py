@@ -40,7 +40,6 @@ def load_any(model: Path, certificate: Path | None = None) -> Any:
     """The classifier, the learner or, of a .bif file, the network; a classifier or learner is
     verified if there is a certificate, and refused if that fails.
     """
-    from marginbn.classifiers.claims import verify_model
     from marginbn.classifiers.model_file import load_model
     from marginbn.export.formats import load_network
 
@@ -48,6 +47,8 @@ def load_any(model: Path, certificate: Path | None = None) -> Any:
         return load_network(model)
     found: Any = load_model(model, object)
     if certificate is not None:
+        from marginbn.classifiers.claims import verify_model
+
         verdict = verify_model(found, certificate)
         if not verdict:
             raise InputError(f"{certificate} does not prove what {model} claims: {verdict.reason}")

@@ -67,12 +67,12 @@ def predict(
     summed out, and so are categories that training never saw. Rows are read and written in chunks,
     so a table may be larger than the memory.
     """
-    from marginbn.report.summary import verdict
-
     _do_without_pandas()
     try_outputs(output=output)
     classifier = load_checked(model, certificate)
     if certificate is not None:
+        from marginbn.report.summary import verdict
+
         note(f"{model}: {verdict(classifier)}", quiet)
     answers = _Answers(classifier, rows, tuple(keep or ()), proba)
     if json:

@@ -1,17 +1,8 @@
 """A look at a table before anything is learned from it.
 
-:func:`inspect_data` says what a fit will make of every column and every row, and what should give
-pause: identifiers, empty and constant columns, rare categories, missing values and what each way to
-treat them costs, small and dominating classes, more parameters than rows.
-
-The parameters are counted as they would be learned. With k classes and features of a_i states after
-discretisation, naive Bayes has
-
-    (k - 1) + k sum_i (a_i - 1)
-
-free parameters, and a network in which every feature has one more parent has up to max_j a_j times
-the sum. Without a class (k = 1) that is a network without arcs, and one in which every column has a
-parent.
+With k classes and features of a_i states, naive Bayes has (k - 1) + k sum_i (a_i - 1) free
+parameters, and a network in which every feature has one more parent up to max_j a_j times the sum.
+Without a class k is 1.
 """
 
 from __future__ import annotations
@@ -53,18 +44,9 @@ POLICIES = ("drop", "auto", "state")
 
 @dataclass(frozen=True)
 class ColumnReport:
-    """One column that is not the class.
-
-    Parameters
-    ----------
-    name, kind
-        Of the column.
-    n_missing, n_distinct, n_rare
-        Rows without a value, distinct values, and categories with fewer than 5 rows.
-    n_states
-        States that are learned from, after discretisation; 0 if it is left out.
-    remark
-        What should give pause, in a few words; empty if nothing should.
+    """One column that is not the class: rows without a value, distinct values, categories with
+    fewer than 5 rows, states that are learned from (0 if it is left out), and a remark in a few
+    words if something should give pause.
     """
 
     name: str
@@ -90,21 +72,17 @@ class DataReport:
 
     Parameters
     ----------
-    target, n_rows, n_without_class
-        Name of the class (None if no column is one), rows, and rows that have no class.
-    classes
-        Rows of each class.
-    columns
-        One entry per column that is not the class.
-    policies
-        Cost of ``missing="drop"``, ``"auto"`` and ``"state"``.
+    target, n_rows, n_without_class, classes
+        Name of the class (None if no column is one), rows, rows that have no class, and rows of
+        each class.
+    columns, policies
+        One entry per column that is not the class, and the cost of each ``missing`` policy.
     n_parameters, n_parameters_tree
         Free parameters of naive Bayes, and at most with one more parent per feature. Without a
         class: of a network without arcs, and at most with one parent per column.
-    done
-        What a fit does with columns, and slips of the table; a fit gives each line as a warning.
-    hints
-        What else should give pause, one line each.
+    done, hints
+        What a fit does with columns and the slips of the table, which a fit gives as warnings; and
+        what else should give pause, one line each.
 
     Examples
     --------
@@ -209,19 +187,16 @@ def inspect_data(
     missing: MissingPolicy | None = None,
     n_bins: int = N_BINS,
 ) -> DataReport:
-    """Look at a table before learning from it.
-
-    There is an example in :class:`~marginbn.data.inspection.DataReport`.
+    """Look at a table before learning from it: there is an example in :class:`DataReport`.
 
     Parameters
     ----------
     X, y
-        Features and class labels, as for ``fit``; rows without a class are counted and left out.
-        Without `y` no column is a class, as for :class:`marginbn.BayesianNetworkLearner`.
-    column_kinds
-        As of the classifiers and of the learner: the report shows what they would do.
-    missing
-        Likewise; None is their default, "auto" with a class and "drop" without.
+        As for ``fit``; rows without a class are counted and left out. Without `y` no column is a
+        class, as for :class:`marginbn.BayesianNetworkLearner`.
+    column_kinds, missing
+        As of the classifiers and of the learner; ``missing=None`` is their default, "auto" with a
+        class and "drop" without.
     n_bins
         Of the learner; only without `y`.
     """
@@ -308,24 +283,23 @@ def inspect_rows(
 def _inspect_column(column: Column, rows: TrainingRows, states: dict[str, int]) -> ColumnReport:
     plan = next(plan for plan in rows.preparation.columns if plan.name == column.name)
     places = rows.missing.get(plan.result_names[0], rows.found.missing.get(column.name))
-    written = column
+    read = column
     if is_amount_kind(plan.kind) and not plan.left_out:
-        (column,) = plan.apply(column)
-    if column.kind == "numeric":
-        counts = np.unique(column.numbers[~column.missing], return_counts=True)[1]
+        (read,) = plan.apply(column)
+    n_rare = 0
+    if read.kind == "numeric":
+        counts = np.unique(read.numbers[~read.missing], return_counts=True)[1]
     else:
-        counts = rows.found.counts.get(column.name, column.counts)
-    n_rare = int(((counts > 0) & (counts < RARE_COUNT)).sum()) if column.kind != "numeric" else 0
-    n_states = sum(states.get(name, 0) for name in plan.result_names)
-    n_distinct = int(np.count_nonzero(counts))
+        counts = rows.found.counts.get(column.name, read.counts)
+        n_rare = int(((counts > 0) & (counts < RARE_COUNT)).sum())
     return ColumnReport(
         column.name,
         plan.kind,
         0 if places is None else int(places.sum()),
-        n_distinct,
+        int(np.count_nonzero(counts)),
         n_rare,
-        n_states,
-        _remark(written, plan, counts, n_rare),
+        sum(states.get(name, 0) for name in plan.result_names),
+        _remark(column, plan, counts, n_rare),
     )
 
 
@@ -336,8 +310,7 @@ def _remark(column: Column, plan: ColumnPlan, counts: IntArray, n_rare: int) -> 
         return "becomes year, month and weekday"
     if is_amount_kind(plan.kind):
         return f"numbers as in {next(c for c in column.categories if c not in plan.merged)!r}"
-    reason = why_identifier(column, counts)
-    if reason is not None:
+    if reason := why_identifier(column, counts):
         return f"names its rows: {reason}"
     if np.count_nonzero(counts) == 1:
         return "constant"
@@ -377,30 +350,25 @@ def _class_hints(classes: dict[Any, int]) -> list[str]:
 def _column_hints(
     columns: Sequence[ColumnReport], has_class: bool, state_columns: Sequence[str]
 ) -> list[str]:
-    hints = []
-    constant = [c.name for c in columns if c.remark == "constant"]
-    if constant:
-        hints.append(f"constant, so without influence: {listed(constant)}")
-    used = [c for c in columns if c.remark.startswith("names its rows")]
-    if used:
-        hints.append(f"columns that name their rows are used: {listed([c.name for c in used])}")
-    called = [c.name for c in columns if c.remark == "called an identifier"]
-    if called:
-        hints.append(
-            f"used, though they are called identifiers: {listed(called)}; drop what names people "
-            "or groups of rows"
-        )
-    likelier = ("dates:", "numbers as text", "numbers but for")
-    mistaken = [c for c in columns if c.remark.startswith(likelier)]
-    hints += [f"{c.name!r} is read as categories, but holds {c.remark}" for c in mistaken]
-    numbers = [c for c in columns if c.kind == "numeric" and c.n_distinct > 1]
-    uncut = [c.name for c in numbers if c.n_states - (c.name in state_columns) == 1]
-    if uncut and has_class:
-        hints.append(
-            "numbers that do not separate the classes alone, so the default model cuts them at "
-            f"quartiles and other methods do not cut them: {listed(uncut)}"
-        )
-    return hints
+    def named(*begins: str) -> list[str]:
+        return [c.name for c in columns if c.remark.startswith(begins)]
+
+    numbers = [c for c in columns if has_class and c.kind == "numeric" and c.n_distinct > 1]
+    lines = {
+        "constant, so without influence: {}": named("constant"),
+        "columns that name their rows are used: {}": named("names its rows"),
+        "used, though they are called identifiers: {}; drop what names people or groups of rows": (
+            named("called an identifier")
+        ),
+        "numbers that do not separate the classes alone, so the default model cuts them at "
+        "quartiles and other methods do not cut them: {}": (
+            [c.name for c in numbers if c.n_states - (c.name in state_columns) == 1]
+        ),
+    }
+    hints = [line.format(listed(names)) for line, names in lines.items() if names]
+    mistaken = named("dates:", "numbers as text", "numbers but for")
+    found = [c for c in columns if c.name in mistaken]
+    return [*hints, *(f"{c.name!r} is read as categories, but holds {c.remark}" for c in found)]
 
 
 def _missing_codes(column: Column) -> list[float]:
@@ -423,10 +391,8 @@ def _missing_codes(column: Column) -> list[float]:
 
 
 def _missing_hints(rows: TrainingRows, policies: dict[str, PolicyReport]) -> list[str]:
-    n_rows, states, hints = rows.found.n_rows, rows.cost.state_columns, []
-    if states:
-        hints.append(f"missing is a state of its own in {listed(states)}")
-    lost = policies["drop"]
+    n_rows, states, lost = rows.found.n_rows, rows.cost.state_columns, policies["drop"]
+    hints = [f"missing is a state of its own in {listed(states)}"] if states else []
     is_large = lost.lost_classes or lost.n_rows_lost > 0.05 * n_rows
     if rows.settings.missing == "drop" and is_large:
         hints.append(
