@@ -11,22 +11,13 @@ from test_cli import launch, one_line_error, run
 
 from marginbn.solvers.checkpoint import read_arrays
 
+FIT = ["fit", "--method", "max-margin", "--holdout", 0, "--json"]
+
 
 def test_the_same_command_goes_on(tmp_path: Path) -> None:
     """A limit ends the first, the second starts from its bound and ends with the proof."""
     path = tmp_path / "search"
-    options = [
-        "fit",
-        "corral",
-        "--method",
-        "max-margin",
-        "--holdout",
-        0,
-        "--checkpoint",
-        path,
-        "--json",
-        "-q",
-    ]
+    options = [*FIT, "--checkpoint", path, "corral", "-q"]
     first = run(*options)
     assert first.exit_code == 0, first.output
     assert path.is_file()
@@ -40,17 +31,7 @@ def test_the_same_command_goes_on(tmp_path: Path) -> None:
 def test_interrupted_and_continued(tmp_path: Path) -> None:
     """Ctrl-C leaves a checkpoint; the next run knows no less."""
     path = tmp_path / "search"
-    options = [
-        "fit",
-        "waveform-21",
-        "--method",
-        "max-margin",
-        "--holdout",
-        0,
-        "--checkpoint",
-        path,
-        "--json",
-    ]
+    options = [*FIT, "--checkpoint", path, "waveform-21"]
     process = launch(*options, "--time-limit", 600)
     assert process.stderr is not None
     for line in process.stderr:  # wait until there is a structure

@@ -75,22 +75,6 @@ def test_numbers_of_arrow(array: Any) -> None:
     assert shown(pa.table({"n": array})) == [("numeric", (), SIZES)]
 
 
-@pytest.mark.parametrize("kind", ["UInt8", "Int64", "Float32"])
-def test_nullable_integers_of_pandas(kind: str) -> None:
-    """Whole numbers with few values are codes."""
-    frame = pd.DataFrame({"n": pd.array([3, None, 1], dtype=kind)})
-    assert shown(frame) == [("categorical", (1, 3), [3, None, 1])]
-
-
-def test_categories_of_frames() -> None:
-    """pandas and enums declare an order, other dictionaries do not."""
-    pandas = pd.DataFrame({"c": pd.Categorical(WORDS, categories=["b", "a", "z"])})
-    enum = pl.DataFrame({"c": pl.Series(WORDS, dtype=pl.Enum(["b", "a", "z"]))})
-    assert shown(pandas) == shown(enum) == [("categorical", ("b", "a", "z"), WORDS)]
-    plain = pl.DataFrame({"c": pl.Series(WORDS, dtype=pl.Categorical)})
-    assert shown(plain) == [("categorical", ("a", "b"), WORDS)]
-
-
 def test_lists_of_dicts_and_structured_arrays() -> None:
     """Names come with the values; what a dict lacks is missing."""
     dicts = [{"w": "b", "n": 0.5}, {"w": "a"}, {"n": 2.5}]

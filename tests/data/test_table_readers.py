@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import re
 from pathlib import Path
 
@@ -276,19 +275,6 @@ def test_single_missing_value_survives(tmp_path: Path) -> None:
     """A one-column table keeps its missing rows through a file."""
     write_rows(tmp_path / "t.csv", ["a"], [["x"], [None], ["y"]])
     assert read_table(tmp_path / "t.csv").column("a").values.tolist() == ["x", None, "y"]
-
-
-def test_write_to_a_stream() -> None:
-    """Missing values become empty fields; awkward text is quoted."""
-    stream = io.StringIO()
-    write_rows(stream, ["a", "b"], [(None, "x,y"), (float("nan"), 1)])
-    assert stream.getvalue() == 'a,b\n,"x,y"\n,1\n'
-
-
-def test_cannot_write(tmp_path: Path) -> None:
-    """A target that cannot be written is an input error."""
-    with pytest.raises(InputError, match="cannot write"):
-        write_rows(tmp_path / "no" / "t.csv", ["a"], [])
 
 
 @pytest.mark.parametrize("seed", range(5))

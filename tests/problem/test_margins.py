@@ -117,30 +117,21 @@ def test_rivals_come_in_increasing_order() -> None:
     assert margin_rows(data, "binary").rivals.tolist() == [[0]] * 3  # a place for the rest
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @given(data_and_structure(max_samples=8), SMOOTHINGS)
 @settings(deadline=None, max_examples=100)
-def test_soft_margins_are_ratios_of_joint_probabilities(case: Case, smoothing: float) -> None:
-    """Rows at a structure are log P(c, z) - log P(rival, z), multiplied out with fractions."""
+def test_margins_are_ratios_of_joint_probabilities(
+    kind: MarginKind, case: Case, smoothing: float
+) -> None:
+    """Rows at a structure are log P(c, z) - log P(rival, z), multiplied out with fractions; for the
+    binary margin (eq. 20 to 23) the rival is all other classes, with parameters of their own.
+    """
     data, structure = case
-    rows = margin_rows(data, "multiclass", smoothing)
+    rows = margin_rows(data, kind, smoothing)
     margins = rows.at(rows.candidates.selection(structure))
-    assert margins.shape == (data.n_samples, data.n_classes - 1)
-    np.testing.assert_allclose(
-        margins, soft_margins(data, structure, smoothing), rtol=1e-11, atol=1e-12
-    )
-
-
-@given(data_and_structure(max_samples=8), SMOOTHINGS)
-@settings(deadline=None, max_examples=100)
-def test_binary_margins_are_ratios_after_relabelling(case: Case, smoothing: float) -> None:
-    """Eq. 20 to 23: the class of the sample against all others, with parameters of their own."""
-    data, structure = case
-    rows = margin_rows(data, "binary", smoothing)
-    margins = rows.at(rows.candidates.selection(structure))
-    assert margins.shape == (data.n_samples, 1)
-    np.testing.assert_allclose(
-        margins, binary_margins(data, structure, smoothing), rtol=1e-11, atol=1e-12
-    )
+    assert margins.shape == (data.n_samples, 1 if kind == "binary" else data.n_classes - 1)
+    by_hand = (binary_margins if kind == "binary" else soft_margins)(data, structure, smoothing)
+    np.testing.assert_allclose(margins, by_hand, rtol=1e-11, atol=1e-12)
 
 
 @given(data_and_structure(max_classes=2), SMOOTHINGS)

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 import pytest
 from test_format import tiny_certificate
 
-from certificates import certified, rebuild, sealed, second_opinion
+from certificates import certified, rebuild, sealed, second_opinion, with_header_text
 from marginbn.problem.candidates import CandidateRule, enumerate_candidates
 from marginbn.problem.problem import linear_problem
 from marginbn.problem.scores import SCORES, get_local_score
@@ -55,18 +54,6 @@ def run(certificate: Certificate | bytes, folder: Path) -> int:
     packed = certificate if isinstance(certificate, bytes) else encode_certificate(certificate)
     path.write_bytes(packed)
     return exact.main([str(path)])
-
-
-def with_header(certificate: Certificate, change: Callable[[str], str]) -> bytes:
-    """The file with another text in its header; fails if nothing changes."""
-    content = zlib.decompress(encode_certificate(certificate)[len(MAGIC) :])
-    length = int.from_bytes(content[:8], "little")
-    text = content[8 : 8 + length].decode()
-    changed = change(text)
-    assert changed != text
-    header = changed.encode()
-    parts = len(header).to_bytes(8, "little") + header + content[8 + length :]
-    return MAGIC + zlib.compress(parts)
 
 
 # ---------------------------------------------------------------------------------- by hand
@@ -214,7 +201,10 @@ def test_negative_parts_are_refused() -> None:
 )
 def test_headers_that_are_not_as_described(old: str, new: str, tmp_path: Path) -> None:
     """A12: repeated keys, numbers that are none, keys too many or too few: exit code 2."""
-    assert run(with_header(tiny_certificate(), lambda text: text.replace(old, new)), tmp_path) == 2
+    assert (
+        run(with_header_text(tiny_certificate(), lambda text: text.replace(old, new)), tmp_path)
+        == 2
+    )
 
 
 def test_constants_have_one_state() -> None:
@@ -533,7 +523,7 @@ def test_names_cannot_write_to_the_terminal(tmp_path: Path, capsys: Capture) -> 
     hostile = replace(tiny_certificate(), score=Score("\x1b[2J"))
     assert run(hostile, tmp_path) == 1
     assert "\x1b" not in capsys.readouterr().out
-    packed = with_header(
+    packed = with_header_text(
         tiny_certificate(), lambda text: text.replace('"tree": 2', json.dumps("\x1b[2J") + ": 2")
     )
     assert run(packed, tmp_path) == 2

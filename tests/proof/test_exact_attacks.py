@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_exact import with_header
 from test_format import tiny_certificate
 from typer.testing import CliRunner
 
-from certificates import sealed
+from certificates import sealed, with_header_text
 from marginbn.cli import app
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateRule
@@ -151,7 +150,7 @@ def test_weights_have_one_range(weight: float, tmp_path: Path) -> None:
 
 def test_a_header_that_is_read_once_is_read_twice_alike(tmp_path: Path) -> None:
     """A repeated key is unreadable for both."""
-    packed = with_header(tiny_certificate(), lambda text: text.replace("{", '{"tree": 2, ', 1))
+    packed = with_header_text(tiny_certificate(), lambda text: text.replace("{", '{"tree": 2, ', 1))
     assert verdicts(packed, tmp_path) == (False, False)
     assert verdicts(tiny_certificate(), tmp_path) == (True, True)
     assert read_certificate(tmp_path / "proof.cert").objective == tiny_certificate().objective

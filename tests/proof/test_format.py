@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import tracemalloc
 import zlib
 from dataclasses import replace
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from certificates import certified
+from certificates import certified, folded, unfolded, with_header
 from marginbn.exceptions import FormatError, InputError, MarginBNError, ProblemTooLargeError
 from marginbn.files import MisfitError
 from marginbn.problem.candidates import CandidateRule
@@ -128,8 +127,8 @@ def test_a_bomb_is_not_unfolded() -> None:
     """Kilobytes that unfold to more than the limit, or than the header says, are left folded."""
     length = (20_000_000).to_bytes(8, "little")
     bomb = MAGIC + zlib.compress(length + bytes(20_000_000))
-    unfolded = zlib.decompress(encode_certificate(tiny_certificate())[len(MAGIC) :])
-    behind = MAGIC + zlib.compress(unfolded + bytes(20_000_000))
+    header, arrays = unfolded(tiny_certificate())
+    behind = folded(header, arrays + bytes(20_000_000))
     with_header(tiny_certificate())  # whatever is imported on the way
     for content, reason in (
         (bomb, "the header: the content unfolds to more than 1000000 bytes"),
@@ -216,15 +215,6 @@ def test_every_error_is_ours() -> None:
 # ---------------------------------------------------------------------------------- forged files
 
 
-def with_header(certificate: Certificate, **changes: object) -> bytes:
-    """The file with other entries in its header."""
-    unfolded = zlib.decompress(encode_certificate(certificate)[len(MAGIC) :])
-    end = 8 + int.from_bytes(unfolded[:8], "little")
-    header = json.dumps({**json.loads(unfolded[8:end]), **changes}).encode()
-    parts = len(header).to_bytes(8, "little") + header + unfolded[end:]
-    return MAGIC + zlib.compress(parts)
-
-
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -265,12 +255,10 @@ def test_forged_headers_are_refused(changes: dict[str, object], reason: str) -> 
 
 def test_a_header_with_a_key_twice_is_refused() -> None:
     """Two readers could take different ones of the two."""
-    unfolded = zlib.decompress(encode_certificate(tiny_certificate())[len(MAGIC) :])
-    end = 8 + int.from_bytes(unfolded[:8], "little")
-    header = unfolded[8:end].replace(b'"bound": ', b'"bound": 40.0, "bound": ')
-    parts = len(header).to_bytes(8, "little") + header + unfolded[end:]
+    header, arrays = unfolded(tiny_certificate())
+    twice = header.replace(b'"bound": ', b'"bound": 40.0, "bound": ')
     with pytest.raises(MisfitError, match="header: an object has the key 'bound' twice"):
-        decode_certificate(MAGIC + zlib.compress(parts))
+        decode_certificate(folded(twice, arrays))
 
 
 def test_a_header_that_is_not_forged_is_read() -> None:
@@ -326,12 +314,12 @@ def test_lengths_of_multipliers_are_not_negative() -> None:
     """Their sum would still fit."""
     certificate = replace(tiny_certificate(), multipliers=(Multipliers((0, 1), (1.0, 2.0)),) * 2)
     assert decode_certificate(encode_certificate(certificate)).multipliers[1].rows == (0, 1)
-    unfolded = bytearray(zlib.decompress(encode_certificate(certificate)[len(MAGIC) :]))
-    lengths = np.array([2, 2], dtype="<i4").tobytes()
-    place = unfolded.rindex(lengths)
-    unfolded[place : place + 8] = np.array([5, -1], dtype="<i4").tobytes()
+    header, arrays = unfolded(certificate)
+    lengths, others = (np.array(pair, dtype="<i4").tobytes() for pair in ([2, 2], [5, -1]))
+    place = arrays.rindex(lengths)
+    changed = arrays[:place] + others + arrays[place + len(lengths) :]
     with pytest.raises(MisfitError, match="must not be negative"):
-        decode_certificate(MAGIC + zlib.compress(bytes(unfolded)))
+        decode_certificate(folded(header, changed))
 
 
 def test_rules_lists_and_rows_come_back() -> None:

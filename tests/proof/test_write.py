@@ -14,14 +14,14 @@ import pytest
 from typer.testing import CliRunner
 
 from branch_bound_cases import random_problem
-from certificates import certified, rebuild, structures, verify_certificate
+from brute_force import brute_force
+from certificates import certified, rebuild, verify_certificate
 from data_folder import data_folder
 from marginbn import (
     GenerativeBNClassifier,
     InputError,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
-    OptimalityWarning,
     StructureProblem,
     enumerate_candidates,
     linear_problem,
@@ -87,10 +87,6 @@ def test_rounded_shares_never_exceed_the_whole(bits: int) -> None:
 # ---------------------------------------------------------------------------------- small problems
 
 
-def brute_optimum(problem: StructureProblem) -> float:
-    return max(problem.evaluate(list(chosen)) for chosen in structures(problem))
-
-
 def some_problems(seed: int) -> list[StructureProblem]:
     """Soft, binary and decomposable problems of up to three features and parents."""
     case = random_case(seed)
@@ -111,9 +107,9 @@ def test_random_problems_are_certified(seed: int, tmp_path: Path) -> None:
         verdict = verify_certificate(certificate)
         assert verdict, verdict.reason
         assert verdict.gap <= 1e-6
-        optimum = brute_optimum(rebuild(certificate))
+        optimum = brute_force(rebuild(certificate))
         assert certificate.objective <= optimum <= certificate.bound
-        assert brute_optimum(problem) == pytest.approx(optimum, rel=1e-9, abs=1e-9)
+        assert brute_force(problem) == pytest.approx(optimum, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", [0, 3, 7])
@@ -126,7 +122,7 @@ def test_rows_that_occur_twice_are_certified(seed: int, tmp_path: Path) -> None:
     certificate = certified(problem, tmp_path)
     verdict = verify_certificate(certificate)
     assert verdict, verdict.reason
-    assert certificate.objective <= brute_optimum(problem) <= certificate.bound
+    assert certificate.objective <= brute_force(problem) <= certificate.bound
 
 
 def test_other_weights_than_those_of_the_data_are_refused(tmp_path: Path) -> None:
@@ -407,22 +403,6 @@ def run(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_fit_and_verify_on_the_command_line(tmp_path: Path) -> None:
-    """``fit --certificate``, then ``verify``, with and without the table."""
-    table, proof = tmp_path / "table.csv", tmp_path / "proof.cert"
-    write_table(table)
-    model = tmp_path / "model.json"
-    code, text = run("fit", table, "-t", "kind", "--certificate", proof, "-o", model)
-    assert code == 0
-    assert "marginbn verify" in text
-    code, text = run("verify", proof)
-    assert code == 0
-    assert text.startswith("VERIFIED, gap")
-    code, text = run("verify", proof, "--model", model, "--data", table)
-    assert code == 0
-    assert "all the 60 rows of" in " ".join(text.split())
-
-
 def test_another_table_is_told(tmp_path: Path) -> None:
     """Rows, states and columns that differ are named."""
     table, proof, other = tmp_path / "table.csv", tmp_path / "proof.cert", tmp_path / "other.csv"
@@ -446,68 +426,7 @@ def test_another_table_is_told(tmp_path: Path) -> None:
     )  # a column that was left out
 
 
-def test_verify_tells_what_is_wrong(tmp_path: Path) -> None:
-    """A file that is no certificate, and methods that search for nothing."""
-    table = tmp_path / "table.csv"
-    write_table(table)
-    code, text = run("verify", table)
-    assert code == 1
-    assert "no certificate" in text
-    code, text = run(
-        "fit",
-        table,
-        "--method",
-        "max-margin",
-        "-t",
-        "kind",
-        "--method",
-        "tan",
-        "--certificate",
-        "x",
-    )
-    assert code == 2
-    assert "has no meaning with --method tan" in " ".join(text.split())
-
-
-# ---------------------------------------------------------------------------------- pools
-
-
-def pool_problem(seed: int) -> StructureProblem:
-    """One of 300 and more: up to eight features, one to three parents, all scores."""
-    rng = np.random.default_rng(seed)
-    data = random_table(
-        rng,
-        n_rows=int(rng.integers(10, 80)),
-        n_features=int(rng.integers(2, 9)),
-        n_classes=int(rng.integers(2, 5)),
-        weighted=bool(rng.integers(2)),
-    ).encoded()
-    parents = int(rng.choice([1, 2, 2, 2, 3])) if data.n_variables <= 6 else int(rng.integers(1, 3))
-    gamma = float(np.exp(rng.uniform(np.log(0.1), np.log(5.0))))
-    smoothing = float(rng.choice([0.1, 1.0, 2.0]))
-    if seed % 3 == 2:
-        restricted = bool(rng.integers(2))
-        candidates = enumerate_candidates(
-            data.n_variables, min(parents + 1, 3), class_restricted=restricted
-        )
-        score = ("mdl", "bdeu", "k2", "aic", "loglik")[seed // 3 % 5]
-        return linear_problem(data, candidates, get_local_score(score))
-    margin = ("multiclass", "binary")[seed % 3]
-    candidates = enumerate_candidates(data.n_variables, parents)
-    return margin_problem(data, candidates, margin=margin, gamma=gamma, smoothing=smoothing)  # type: ignore[arg-type]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(16))
-def test_the_pool_is_certified(block: int, tmp_path: Path) -> None:
-    """All solved problems of the pool: verified, with the gap that was asked for."""
-    for seed in range(20 * block, 20 * block + 20):
-        path = tmp_path / "c"
-        result = solve_structure(pool_problem(seed), certificate=path)
-        verdict = verify_certificate(path)
-        assert verdict, (seed, verdict.reason)
-        assert verdict.gap <= 1e-6, seed
-        assert verdict.objective <= result.objective <= verdict.bound
+# ---------------------------------------------------------------------------------- larger ones
 
 
 TEN = (
@@ -536,21 +455,6 @@ def test_ten_data_sets_are_certified(name: str, tmp_path: Path) -> None:
     assert verdict.gap <= 1e-6
     size = os.path.getsize(tmp_path / "c")
     print(f"{name}: {result.seconds:.1f} s, {verdict.n_leaves} leaves, {size} bytes")  # noqa: T201
-
-
-@pytest.mark.slow
-def test_a_hard_problem_is_certified_as_far_as_time_goes(tmp_path: Path) -> None:
-    """vehicle is not solved in half a minute; its certificate proves the gap that is left."""
-    dataset = load_folder_dataset("vehicle", data_folder())
-    classifier = MaxMarginBNClassifier(time_limit=30, certificate=tmp_path / "c")
-    features = dataset.train.drop(dataset.target)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OptimalityWarning)
-        warnings.simplefilter("ignore", CertificateWarning)
-        classifier.fit(features, dataset.train.column(dataset.target))
-    verdict = verify_certificate(tmp_path / "c")
-    assert verdict, verdict.reason
-    assert 0 < verdict.gap < 0.1
 
 
 def test_without_any_programme_dual_ascent_is_the_proof(

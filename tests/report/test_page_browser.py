@@ -212,23 +212,6 @@ def test_impossible_and_hopeless_evidence_is_told(browser: Browser, tmp_path: Pa
 
 
 @pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_pages_fit_the_screen(
-    browser: Browser,
-    iris_page: tuple[Path, BaseBNClassifier],
-    size: tuple[int, int],
-    dark: bool,
-) -> None:
-    """Nothing is wider than the screen, and the colours follow the reader's wish."""
-    browser.open(iris_page[0], size, dark=dark)
-    browser.click_state(1, 1)
-    assert browser.overflow() == 0
-    paper = browser.run("return getComputedStyle(document.body).backgroundColor")
-    assert (paper == "rgb(255, 255, 255)") is not dark
-    assert browser.messages() == []
-
-
-@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
 def test_nasty_names_break_nothing(browser: Browser, tmp_path: Path, size: tuple[int, int]) -> None:
     """No name runs, none becomes an element, all can be clicked, the page still fits."""
     classifier = nasty_classifier()

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from branch_bound_cases import best_by_enumeration, random_problem
+from branch_bound_cases import random_problem
+from brute_force import brute_force
 from marginbn import MaxMarginBNClassifier, Search, load_model, save_model
 from marginbn.exceptions import CheckpointWarning, InputError, OptimalityWarning
 from marginbn.problem.candidates import enumerate_candidates
@@ -88,7 +89,7 @@ def test_sittings_equal_enumeration(tmp_path: Path, seed: int) -> None:
     """One or two nodes at a time, against brute force, random splits and no heuristics too."""
     rng = np.random.default_rng(900 + seed)
     problem = random_problem(rng, int(rng.integers(2, 5)))
-    best = best_by_enumeration(problem)
+    best = brute_force(problem)
     if best == -np.inf:
         pytest.skip("no structure at all")
     engines: list[Solver] = [

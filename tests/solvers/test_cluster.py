@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -231,28 +227,20 @@ def test_too_little_time_gives_the_part_back(
 # ---------------------------------------------------------------------- the cluster
 
 
-def test_two_workers_search_the_family_in_which_all_features_have_the_class(
-    client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster, "RAMP_UP", 4)
-    monkeypatch.setattr(cluster, "FIRST_TURN", 0.1)
-    problem = problem_of(class_arcs="all")
-    result = solve_structure(problem, dask=client)
-    assert result.status is Status.OPTIMAL
-    assert result.objective == pytest.approx(solve_structure(problem).objective, rel=1e-6)
-    assert all(0 in parents for parents in result.structure.parents[1:])
-
-
+@pytest.mark.parametrize("class_arcs", ["free", "all"])
 def test_two_workers_find_the_optimum(
-    problem: StructureProblem, optimum: float, client: Any, monkeypatch: pytest.MonkeyPatch
+    class_arcs: ClassArcs, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "RAMP_UP", 4)
     monkeypatch.setattr(cluster, "FIRST_TURN", 0.1)
+    problem = problem_of(class_arcs=class_arcs)
+    optimum = solve_structure(problem).objective
     result = solve_structure(problem, dask=client)
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(optimum, rel=1e-6)
     assert result.bound >= optimum - 1e-9
-    assert result.nodes > 8
+    assert class_arcs == "free" or all(0 in own for own in result.structure.parents[1:])
+    assert result.nodes > 8 or class_arcs == "all"
 
 
 def test_a_stopped_search_goes_on_without_a_cluster(
@@ -446,24 +434,3 @@ def test_validation_on_a_cluster(client: Any) -> None:
     usual = MaxMarginBNClassifierCV(**settings).fit(X, y)
     for name, values in usual.cv_results_.items():
         np.testing.assert_array_equal(found.cv_results_[name], values, err_msg=name)
-
-
-@pytest.mark.slow
-def test_a_killed_worker_loses_nothing() -> None:
-    """Processes on this machine, one of which is killed in the middle."""
-    problem = problem_of(14, seed=3)
-    optimum = solve_structure(problem).objective
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as made,
-        distributed.Client(made, set_as_default=False) as client,
-    ):
-        pids = client.run(os.getpid)
-
-        def kill() -> None:
-            time.sleep(3.0)
-            os.kill(next(iter(pids.values())), signal.SIGKILL)
-
-        threading.Thread(target=kill, daemon=True).start()
-        result = solve_structure(problem, dask=client)
-    assert result.status is Status.OPTIMAL
-    assert result.objective == pytest.approx(optimum, rel=1e-6)

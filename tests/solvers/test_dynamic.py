@@ -15,6 +15,7 @@ from marginbn.solvers.dynamic import DynamicProgrammingSolver, layers
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
+from order_cases import optimum
 from problems import small_linear_problem, small_margin_problem
 
 
@@ -65,31 +66,13 @@ def hard_problem(seed: int, n: int) -> StructureProblem:
     return drop_dominated(scored(candidates, linear))
 
 
-def plain_optimum(problem: StructureProblem) -> float:
-    """The recursion over all subsets, as it is written in a book."""
-    n, candidates = problem.n_variables, problem.candidates
-    masks = candidates.masks[:, 0].astype(np.int64)
-    best = {0: 0.0}
-    for placed in range(1, 1 << n):
-        values = []
-        for v in (v for v in range(n) if placed >> v & 1):
-            rest = placed ^ (1 << v)
-            group = np.asarray(candidates.group(v))
-            inside = group[(masks[group] & ~rest) == 0]
-            if len(inside) and rest in best:
-                values.append(best[rest] + float(problem.linear[inside].max()))
-        if values:
-            best[placed] = max(values)
-    return best[(1 << n) - 1]
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_layers_and_bounds_keep_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the dual ascent and the search over orders from the first variable on."""
     monkeypatch.setattr(layers, "SMALL", 0)
     problem = hard_problem(seed, 9)
     result = solve(problem)
-    assert result.objective == pytest.approx(plain_optimum(problem), rel=1e-12)
+    assert result.objective == pytest.approx(optimum(problem), rel=1e-12)
     assert result.status is Status.OPTIMAL
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from branch_bound_cases import best_by_enumeration, random_problem
+from branch_bound_cases import random_problem
+from brute_force import brute_force
 from marginbn import InputError
 from marginbn.problem.structure import Structure
 from marginbn.solvers import solve_structure
@@ -22,7 +23,7 @@ def test_a_path_of_gammas_finds_every_optimum(seed: int, solver: str) -> None:
     for gamma in GAMMAS if seed % 2 else reversed(GAMMAS):
         here = problem.with_gamma(gamma)
         result = solve_structure(here, solver, start=start)
-        best = best_by_enumeration(here)
+        best = brute_force(here)
         assert result.objective == pytest.approx(best, rel=2e-6, abs=1e-9)
         assert result.bound >= best - 1e-10 * max(1.0, abs(best))
         start = result.structure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -94,30 +94,3 @@ def is_dag(parents: list[tuple[int, ...]]) -> bool:
             return False
         left -= free
     return True
-
-
-def all_selections(candidates: CandidateSets) -> Iterator[tuple[int, ...]]:
-    """Every acyclic selection."""
-    groups = [candidates.group(i) for i in range(candidates.n_variables)]
-    for features in itertools.product(*groups[1:]):
-        parents = [candidates.parents[k] for k in features]
-        if not is_dag([(), *parents]):  # cycles among features do not depend on the class's parents
-            continue
-        for k in groups[0]:
-            if is_dag([candidates.parents[k], *parents]):
-                yield (k, *features)
-
-
-def best_by_enumeration(problem: StructureProblem) -> float:
-    """Optimal objective from the definition; -inf if no selection is acyclic."""
-    margins = problem.margins
-    columns = None if margins is None else margins.dense()
-    best = -np.inf
-    for selection in all_selections(problem.candidates):
-        chosen = list(selection)
-        value = float(problem.linear[chosen].sum())
-        if columns is not None:
-            smallest = columns[chosen].sum(axis=0).min(axis=1)
-            value += float(problem.sample_weights @ np.minimum(problem.gamma, smallest))
-        best = max(best, value)
-    return best

@@ -19,19 +19,19 @@ MAX_SELECTIONS = 5_000_000
 """Some minutes of work."""
 
 
-def best_selection(problem: StructureProblem) -> NDArray[np.int64]:
-    """The best acyclic selection; the first one of equals."""
+def best_selection(problem: StructureProblem) -> NDArray[np.int64] | None:
+    """The best acyclic selection, the first one of equals; None if none is acyclic."""
     sizes = np.diff(problem.candidates.offsets)
     assert math.prod(int(size) for size in sizes) <= MAX_SELECTIONS
     search = _Enumeration(problem)
     search.visit(0, [1 << v for v in range(problem.n_variables)], 0.0, search.no_margins)
-    assert search.best is not None
     return search.best
 
 
 def brute_force(problem: StructureProblem) -> float:
-    """The optimum."""
-    return problem.evaluate(best_selection(problem))
+    """The optimum; -inf if no selection is acyclic."""
+    best = best_selection(problem)
+    return -math.inf if best is None else problem.evaluate(best)
 
 
 class _Enumeration:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+import json
+import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from branch_bound_cases import is_dag
 from marginbn.files import PathLike
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
@@ -21,7 +21,7 @@ from marginbn.proof.certificate import (
     Certificate,
 )
 from marginbn.proof.checker.verdict import Progress
-from marginbn.proof.format import encode_certificate, read_certificate
+from marginbn.proof.format import MAGIC, encode_certificate, read_certificate
 from marginbn.solvers import solve_structure
 
 UNCLEAR = 1e-6
@@ -102,9 +102,31 @@ def rebuild(c: Certificate) -> StructureProblem:
     )
 
 
-def structures(problem: StructureProblem) -> Iterator[tuple[int, ...]]:
-    """Every acyclic selection."""
-    groups = [problem.candidates.group(i) for i in range(problem.n_variables)]
-    for chosen in itertools.product(*groups):
-        if is_dag([problem.candidates.parents[k] for k in chosen]):
-            yield chosen
+# ---------------------------------------------------------------------------------- files
+
+
+def unfolded(certificate: Certificate) -> tuple[bytes, bytes]:
+    """Header and arrays of the file."""
+    content = zlib.decompress(encode_certificate(certificate)[len(MAGIC) :])
+    end = 8 + int.from_bytes(content[:8], "little")
+    return content[8:end], content[end:]
+
+
+def folded(header: bytes, arrays: bytes) -> bytes:
+    """The file of a header and arrays."""
+    return MAGIC + zlib.compress(len(header).to_bytes(8, "little") + header + arrays)
+
+
+def with_header(certificate: Certificate, **changes: object) -> bytes:
+    """The file with other entries in its header."""
+    header, arrays = unfolded(certificate)
+    return folded(json.dumps({**json.loads(header), **changes}).encode(), arrays)
+
+
+def with_header_text(certificate: Certificate, change: Callable[[str], str]) -> bytes:
+    """The file with another text in its header; fails if nothing changes."""
+    header, arrays = unfolded(certificate)
+    text = header.decode()
+    changed = change(text)
+    assert changed != text
+    return folded(changed.encode(), arrays)

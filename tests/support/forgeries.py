@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from brute_force import brute_force
-from certificates import certified, rebuild, sealed
+from certificates import certified, folded, rebuild, sealed, unfolded, with_header
 from marginbn.exceptions import InputError, MarginBNError
 from marginbn.files import MisfitError
 from marginbn.problem.candidates import CandidateSets, ClassArcs, enumerate_candidates
@@ -639,22 +639,6 @@ def rule_and_list(c: Certificate, rng: Random) -> Forged | None:
 
 
 # ---------------------------------------------------------------------------------- files
-
-
-def unfolded(c: Certificate) -> tuple[bytes, bytes]:
-    """Header and arrays."""
-    content = zlib.decompress(encode_certificate(c)[len(MAGIC) :])
-    end = 8 + int.from_bytes(content[:8], "little")
-    return content[8:end], content[end:]
-
-
-def folded(header: bytes, arrays: bytes) -> bytes:
-    return MAGIC + zlib.compress(len(header).to_bytes(8, "little") + header + arrays)
-
-
-def with_header(c: Certificate, **changes: object) -> bytes:
-    header, arrays = unfolded(c)
-    return folded(json.dumps({**json.loads(header), **changes}).encode(), arrays)
 
 
 def key_twice(c: Certificate, rng: Random) -> Forged:

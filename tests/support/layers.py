@@ -78,9 +78,3 @@ def read_imports(source: str, modules: dict[str, Path]) -> Iterator[str]:
 
 def is_ours(name: str) -> bool:
     return name.split(".")[0] == "marginbn"
-
-
-def count_imports(source: str) -> int:
-    """Lines of a source that are import statements."""
-    imports = (n for n in ast.walk(_parse(source)) if isinstance(n, ast.Import | ast.ImportFrom))
-    return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in imports)

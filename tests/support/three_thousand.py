@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
-from functools import cache
 from typing import Any
 from unittest import mock
 
@@ -38,6 +37,7 @@ from marginbn.solvers.branch_cut.separators import (
 from marginbn.solvers.result import SolveResult, Status, check_result
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
+from order_cases import optimum
 from problems import random_table
 from random_splits import RandomChooser
 
@@ -74,26 +74,6 @@ def make(seed: int) -> StructureProblem:
         return StructureProblem(candidates, np.round(scores, int(rng.integers(0, 8))), names)
     table = random_table(rng, int(rng.integers(5, 120)), n - 1, int(rng.integers(2, 4)))
     return linear_problem(table.encoded(), candidates, get_local_score(score))
-
-
-def best_objective(problem: StructureProblem) -> float:
-    """The optimum: every set of variables has a last one, with parents among the others."""
-    groups = [
-        [(frozenset(problem.candidates.parents[k]), float(problem.linear[k])) for k in group]
-        for group in map(problem.candidates.group, range(problem.n_variables))
-    ]
-
-    @cache
-    def best(variables: frozenset[int]) -> float:
-        if not variables:
-            return 0.0
-        return max(
-            best(variables - {last})
-            + max(score for parents, score in groups[last] if parents <= variables - {last})
-            for last in variables
-        )
-
-    return best(frozenset(range(problem.n_variables)))
 
 
 def with_only(parts: Collection[str]) -> ExitStack:
@@ -157,7 +137,7 @@ def faults(name: str, result: SolveResult, best: float) -> list[str]:
 def judge(seed: int) -> dict[str, Any]:
     """Solve one problem in all ways; a record of what is wrong."""
     problem = make(seed)
-    best = best_objective(problem)
+    best = optimum(problem)
     wrong, solved = [], 0
     for name, result in answers(problem, seed):
         wrong += faults(name, result, best)

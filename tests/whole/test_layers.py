@@ -15,15 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from layers import LAYERS, LIST, MODULES, ORDERS, SIBLINGS, count_imports, read_imports
+from layers import LAYERS, LIST, MODULES, ORDERS, SIBLINGS, read_imports
 
 TESTS = Path(__file__).parents[1]
 
 NAMERS = {"marginbn", "marginbn.solvers.solve"}
 """Modules that name others in strings, to import them later: the public names, the registry."""
-
-MOST_IMPORTS = 0.06
-"""Largest share of the lines of src that are import statements."""
 
 
 def place(module: str) -> list[tuple[str, int]]:
@@ -245,13 +242,6 @@ def test_every_layer_exists() -> None:
     assert set(LAYERS) == {name.split(".")[1] for name in MODULES if "." in name}
 
 
-def test_few_lines_are_imports() -> None:
-    """Many of them mean that modules are cut too small."""
-    sources = [path.read_text(encoding="utf-8") for path in MODULES.values()]
-    imports = sum(count_imports(source) for source in sources)
-    assert imports <= MOST_IMPORTS * sum(source.count("\n") for source in sources)
-
-
 def test_names_mean_one_module_each() -> None:
     """The parts of two siblings of one protocol may have the same names; no other two files may."""
     families = [[f"marginbn.{package}.{name}." for name in names] for package, names in SIBLINGS]
@@ -263,9 +253,3 @@ def test_names_mean_one_module_each() -> None:
         assert any(
             all(any(name.startswith(one) for one in family) for name in same) for family in families
         ), f"these have one name: {', '.join(same)}"
-
-
-def test_import_lines_are_counted() -> None:
-    """All lines of a statement, inside functions too."""
-    source = "import a\nfrom b import (\n    c,\n)\ndef f():\n    import d\n    return d\n"
-    assert count_imports(source) == 5

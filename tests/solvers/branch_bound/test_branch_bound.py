@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 
 from branch_bound_cases import (
-    best_by_enumeration,
     random_linear_problem,
     random_problem,
     random_slots,
 )
+from brute_force import brute_force
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
@@ -49,7 +49,7 @@ def check_against_enumeration(
     problem: StructureProblem, solver: BranchBoundSolver, seed: int, n_jobs: int = 1
 ) -> None:
     """Objective and bound enclose the true optimum to 1e-6."""
-    expected = best_by_enumeration(problem)
+    expected = brute_force(problem)
     if expected == -np.inf:
         with pytest.raises(InputError, match="no acyclic structure"):
             solve_with(solver, Run(problem, seed=seed, n_jobs=n_jobs))

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from branch_bound_cases import best_by_enumeration, random_encoded
+from branch_bound_cases import random_encoded
+from brute_force import brute_force
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver
@@ -55,7 +56,7 @@ def decided_problem(seed: int) -> StructureProblem:
 def test_the_first_bound_is_not_below_the_optimum(seed: int) -> None:
     """The bound of the root box alone, and the proof, enclose what enumeration finds."""
     problem = decided_problem(seed)
-    best = best_by_enumeration(problem)
+    best = brute_force(problem)
     rounding = 1e-11 * max(1.0, abs(best))
     solver = BranchBoundSolver(heuristics=False)
     root = solve_with(solver, Run(problem, limits=Limits(nodes=1)))

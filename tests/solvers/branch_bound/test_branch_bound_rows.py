@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from branch_bound_cases import best_by_enumeration, columns_of, random_problem, random_slots
+from branch_bound_cases import columns_of, random_problem, random_slots
+from brute_force import brute_force
 from marginbn.problem.array_types import FloatArray
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import margin_problem
@@ -142,7 +143,7 @@ def test_few_rows_still_prove_the_optimum(
     """With hardly any band most bounds come from too few rows; the proof is right all the same."""
     monkeypatch.setattr(reduction, "BAND", 0.02)
     problem = random_problem(np.random.default_rng(seed), 2 + seed % 3)
-    best = best_by_enumeration(problem)
+    best = brute_force(problem)
     result = solve_with(BranchBoundSolver(heuristics=heuristics), Run(problem))
     rounding = 1e-11 * max(1.0, abs(best))
     assert result.status is Status.OPTIMAL
@@ -162,7 +163,7 @@ def test_rows_of_each_box_still_prove_the_optimum(
 
     monkeypatch.setattr(engine, "settings_for", settings)
     problem = random_problem(np.random.default_rng(seed), 2 + seed % 3)
-    best = best_by_enumeration(problem)
+    best = brute_force(problem)
     result = solve_with(BranchBoundSolver(heuristics=heuristics), Run(problem))
     rounding = 1e-11 * max(1.0, abs(best))
     assert result.status is Status.OPTIMAL
