@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from marginbn.cli.writers import write_csv_chunks
+from marginbn.cli.data import write_csv_chunks
 from marginbn.exceptions import InputError
 from marginbn.files import replacing, write_atomic, write_text
 from tables import write_rows

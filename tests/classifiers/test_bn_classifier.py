@@ -30,7 +30,7 @@ from marginbn import (
 from marginbn.class_model.basis import learn_cells
 from marginbn.class_model.trainer import train_class_model
 from marginbn.classifiers.progress import hearing_phases
-from marginbn.cli.hints import in_options
+from marginbn.cli.options import in_options
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import as_table
 from marginbn.exceptions import FormatError

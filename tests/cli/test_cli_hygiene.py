@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 
 from marginbn import NaiveBayesClassifier, describe
 from marginbn.cli import app
+from marginbn.cli.data import as_plain_texts
 from marginbn.cli.running import harmless
-from marginbn.cli.writers import as_plain_texts
 from marginbn.network.wording import visible
 from seeds import slow
 from tables import write_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from marginbn.cli.writers import write_csv_chunks
+from marginbn.cli.data import write_csv_chunks
 
 
 def write_rows(target: Any, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -55,16 +55,12 @@ class Command(TyperCommand):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                panels.setdefault(_panel_of(parameter), []).append(record)
+                is_argument = parameter.param_type_name == "argument"
+                panel = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None)
+                panels.setdefault(panel or "Options", []).append(record)
         for name in sorted(panels, key=PANELS.index):
             with formatter.section(name):
                 formatter.write_dl(panels[name])
-
-
-def _panel_of(parameter: Any) -> str:
-    if parameter.param_type_name == "argument":
-        return "Arguments"
-    return getattr(parameter, "rich_help_panel", None) or "Options"
 
 
 class Commands(TyperGroup):

@@ -1,17 +1,26 @@
-"""From a table on the command line to features and labels."""
+"""From a table on the command line to features and labels, and from answers to a file.
+
+Answers are written a chunk of rows at a time, as CSV or Parquet, whole or not at all. A chunk is an
+Arrow table; all chunks have the same columns.
+"""
 
 from __future__ import annotations
 
+import gzip
+import io
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from os import PathLike
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TextIO, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as types
 import typer
 
 from marginbn.classifiers.base import BaseBNClassifier
@@ -19,7 +28,7 @@ from marginbn.classifiers.validation import check_shape
 from marginbn.cli.options import STDIN, RowOptions, TableOptions
 from marginbn.data import labelled
 from marginbn.data.columns import Column, WantedKind
-from marginbn.data.labelled import CLASS_NAME, LabelledTable, stratified_holdout
+from marginbn.data.labelled import CLASS_NAME, LabelledTable
 from marginbn.data.preparation import TableSettings, coded_blocks
 from marginbn.data.source import ARROW_SUFFIXES, Source
 from marginbn.data.table import (
@@ -34,6 +43,7 @@ from marginbn.data.text_files import DELIMITERS, PACKED, other_delimiter, source
 from marginbn.data.training import TrainingRows, survey_rows
 from marginbn.datasets import Dataset, load_dataset
 from marginbn.exceptions import DataWarning, InputError
+from marginbn.files import open_new, replacing
 from marginbn.network.wording import listing
 from marginbn.problem.array_types import CodeArray
 from marginbn.problem.encoded import EncodedData, with_class_column
@@ -174,9 +184,9 @@ def parse_kinds(texts: list[str] | None) -> Any:
     for text in texts or ():
         name, equals, kind = text.rpartition("=")
         if not (name and equals and kind in get_args(WantedKind)):
-            kinds_there_are = ", ".join(get_args(WantedKind))
+            known = ", ".join(get_args(WantedKind))
             raise typer.BadParameter(
-                f"write COL=numeric or the like; kinds are {kinds_there_are}; got {text!r}",
+                f"write COL=numeric or the like; kinds are {known}; got {text!r}",
                 param_hint="--kind",
             )
         kinds[name] = kind
@@ -184,9 +194,7 @@ def parse_kinds(texts: list[str] | None) -> Any:
 
 
 def feature_kinds(options: TableOptions) -> Any:
-    """The kinds asked for, as a classifier wants to hear it: it takes dates apart, makes numbers of
-    amounts, and leaves texts alone that are to be categories.
-    """
+    """The kinds that the options ask for, of the columns that a classifier sees."""
     kinds = parse_kinds(options.kind)
     left = set(options.drop or ()) | {options.target}
     asked = {} if kinds == "auto" else kinds
@@ -234,17 +242,100 @@ def _class_column(column: Column) -> Column:
     return Column.categorical(classes.name, classes.codes, categories)
 
 
-def hold_out(
-    rows: LabelledTable, fraction: float, seed: int
-) -> tuple[LabelledTable, LabelledTable | None]:
-    """Rows to learn from, and a stratified part of the others to test on."""
-    if fraction == 0:
-        return rows, None
-    train, test = stratified_holdout(rows.labels, fraction, seed)
-    return rows.take(train), rows.take(test)
-
-
 def encode_rows(rows: LabelledTable, settings: TableSettings) -> EncodedData:
     """Prepared, discretised and encoded, as a classifier does before its search."""
     check_shape(rows.features.n_rows, rows.features.n_columns)
     return TrainingRows.of(survey_rows(rows), settings).encode().data
+
+
+# --- answers ---
+
+FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
+"""What spreadsheets take for the beginning of a formula, or skip before one."""
+
+QUOTE_NEEDED = r'[,"\r\n]'
+
+NEGATIVE_NUMBER = r"^-[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$"
+
+
+def write_csv_chunks(
+    target: str | PathLike[str] | TextIO,
+    chunks: Iterable[pa.Table],
+    *,
+    for_spreadsheets: bool = False,
+) -> None:
+    """Write a CSV file, packed if its name ends in .gz, or to an open stream; what is missing
+    becomes an empty field.
+    """
+    texts = _csv_texts(chunks, for_spreadsheets)
+    if not isinstance(target, (str, PathLike)):
+        target.writelines(texts)
+        return
+    is_packed = str(target).lower().endswith(".gz")
+    with (
+        replacing(target) as temporary,
+        open_new(temporary) as file,
+        gzip.GzipFile("", "wb", fileobj=file) if is_packed else nullcontext(file) as plain,
+        io.TextIOWrapper(plain, encoding="utf-8", newline="") as stream,
+    ):
+        stream.writelines(texts)
+
+
+def _csv_texts(chunks: Iterable[pa.Table], for_spreadsheets: bool) -> Iterator[str]:
+    """The header not before there are rows: they may be unusable."""
+    is_first = True
+    for chunk in chunks:
+        if for_spreadsheets:
+            columns = [as_plain_texts(column) for column in chunk.columns]
+            names = as_plain_texts(pa.chunked_array([chunk.column_names])).to_pylist()
+            chunk = pa.Table.from_arrays(columns, names=names)
+        if is_first:
+            header = pa.table({str(i): [name] for i, name in enumerate(chunk.column_names)})
+            yield _csv_text(header)
+        yield _csv_text(chunk)
+        is_first = False
+
+
+def _csv_text(rows: pa.Table) -> str:
+    fields = [_csv_fields(column) for column in rows.columns]
+    if len(fields) == 1:  # an empty line would be no row at all
+        fields = [pc.if_else(pc.equal(fields[0], ""), '""', fields[0])]
+    lines = pc.binary_join_element_wise(*fields, ",").to_pylist()
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _csv_fields(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values as they stand in a line, in quotes if need be; empty if they are missing."""
+    texts = pc.fill_null(column.cast(pa.string()), "")
+    doubled = pc.replace_substring(texts, '"', '""')
+    quoted = pc.binary_join_element_wise('"', doubled, '"', "")
+    return pc.if_else(pc.match_substring_regex(texts, QUOTE_NEEDED), quoted, texts)
+
+
+def as_plain_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts as a spreadsheet shows them without computing anything; numbers stay numbers, those
+    that a text file holds too.
+
+    Examples
+    --------
+    >>> as_plain_texts(pa.chunked_array([["=1+1", "red", "-1.5"]])).to_pylist()
+    ["'=1+1", 'red', '-1.5']
+    """
+    if not (types.is_string(column.type) or types.is_large_string(column.type)):
+        return column
+    is_number = pc.match_substring_regex(column, NEGATIVE_NUMBER)
+    is_risky = pc.and_not(pc.match_substring_regex(column, FORMULA), is_number)
+    quote, empty = (pa.scalar(text, column.type) for text in ("'", ""))
+    return pc.if_else(is_risky, pc.binary_join_element_wise(quote, column, empty), column)
+
+
+def write_parquet_chunks(path: str | PathLike[str], chunks: Iterable[pa.Table]) -> None:
+    """Write a Parquet file; all chunks have the types of the first."""
+    parquet: Any = import_module("pyarrow.parquet")  # without types
+    with replacing(path) as temporary:
+        writer = None
+        for chunk in chunks:
+            writer = writer or parquet.ParquetWriter(temporary, chunk.schema)
+            writer.write_table(chunk.cast(writer.schema))
+        if writer is not None:
+            writer.close()

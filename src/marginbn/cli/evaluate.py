@@ -6,6 +6,7 @@ import textwrap
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import count
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
@@ -154,6 +155,7 @@ def _describe(scores: dict[str, FoldScores], rows: LabelledTable, folds: int, me
 
 def _verdict(scores: dict[str, FoldScores], method: str) -> list[str]:
     """How good the searches were, where there were any, and how good the classifiers are."""
+    wrap = partial(textwrap.wrap, width=text_width(), break_on_hyphens=False)
     own, guess = scores[method], scores["majority"]
     others = {name: s for name, s in scores.items() if name not in (method, "majority")}
     best = max(others, key=lambda name: others[name].mean)
@@ -162,15 +164,11 @@ def _verdict(scores: dict[str, FoldScores], method: str) -> list[str]:
         f"({best}: {share(others[best].mean)}, majority class: {share(guess.mean)})."
     )
     if method == "naive-bayes":
-        return _wrapped(quality)
+        return wrap(quality)
     search = f"The searches of {method} left gaps of up to {percent(own.max_gap)}."
     if own.all_proved:
         search = f"Every search of {method} ended with a proof of optimality."
-    return [*_wrapped(search), *_wrapped(quality)]
-
-
-def _wrapped(sentence: str) -> list[str]:
-    return textwrap.wrap(sentence, text_width(), break_on_hyphens=False)
+    return [*wrap(search), *wrap(quality)]
 
 
 def _measures(quality: Quality | None) -> list[str]:

@@ -74,7 +74,10 @@ def fit(
     from marginbn.cli.data import load_table
 
     began = monotonic()
-    check_holdout(holdout)
+    if holdout is not None and not 0 <= holdout < 1:
+        raise typer.BadParameter(
+            f"must be at least 0 and below 1, got {holdout}", param_hint="--holdout"
+        )
     classifier = options.build_classifier(model, search, checkpoint, certificate)
     try_outputs(output=output, checkpoint=checkpoint, certificate=certificate, statement=statement)
     outcome = learn_and_measure(classifier, table, holdout, began, quiet)
@@ -205,17 +208,15 @@ def measure_double(
 
     Nothing is measured where the user has stopped the search or stops this one.
     """
-    from marginbn.cli.data import hold_out
+    from marginbn.data.labelled import stratified_holdout
 
     share = options.DEFAULT_HOLDOUT if holdout is None else holdout
-    if rows.n_rows < 2 or outcome.classifier.status_ == "interrupted":
-        share = 0.0
-    train, held_out = hold_out(rows, share, seed=0)
-    if held_out is None:
+    if share == 0 or rows.n_rows < 2 or outcome.classifier.status_ == "interrupted":
         return outcome
+    train, held_out = map(rows.take, stratified_holdout(rows.labels, share, 0))
+    learned = counted(train.n_rows, "row")
     note(
-        f"Measuring: learning from {counted(train.n_rows, 'row')}, {held_out.n_rows} held out; "
-        "Ctrl-C leaves it out.",
+        f"Measuring: learning from {learned}, {held_out.n_rows} held out; Ctrl-C leaves it out.",
         quiet,
     )
     try:
@@ -259,14 +260,6 @@ def print_outcome(outcome: Outcome) -> None:
             text_width(),
         )
     print_text("\n".join([*told, *quality.lines()]))
-
-
-def check_holdout(holdout: float | None) -> None:
-    """Refuse shares that leave nothing."""
-    if holdout is not None and not 0 <= holdout < 1:
-        raise typer.BadParameter(
-            f"must be at least 0 and below 1, got {holdout}", param_hint="--holdout"
-        )
 
 
 def check_pieces(table: options.TableOptions, holdout: float | None) -> None:

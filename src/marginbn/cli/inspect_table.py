@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from marginbn.cli import options
-from marginbn.cli.hints import in_options
+from marginbn.cli.options import in_options
 from marginbn.cli.running import note, print_json, print_text
 
 if TYPE_CHECKING:

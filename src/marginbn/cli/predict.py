@@ -84,7 +84,7 @@ def predict(
         with output.open("w", encoding="utf-8", newline="") as stream:
             answers.write(stream, safe_csv=safe_csv)
     elif output.suffix.lower() == ".parquet":
-        from marginbn.cli.writers import write_parquet_chunks
+        from marginbn.cli.data import write_parquet_chunks
 
         with answers.opened() as chunks:
             write_parquet_chunks(output, chunks)
@@ -134,7 +134,7 @@ class _Answers:
 
     def write(self, target: Any, *, safe_csv: bool) -> None:
         """As CSV, to a file or a stream."""
-        from marginbn.cli.writers import write_csv_chunks
+        from marginbn.cli.data import write_csv_chunks
 
         with self.opened() as chunks:
             write_csv_chunks(target, chunks, for_spreadsheets=safe_csv)

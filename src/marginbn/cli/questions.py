@@ -239,7 +239,7 @@ def read_value(subject: Subject, i: int, text: str) -> Known:
     """The state that a value has, or whose label the text is."""
     import pyarrow as pa
 
-    from marginbn.data.columns import MISSING_TEXTS
+    from marginbn.data.columns import MISSING_TEXTS, parse_number
     from marginbn.data.preparation import ColumnPlan, reading_of
     from marginbn.data.texts import is_date_kind
 
@@ -251,7 +251,10 @@ def read_value(subject: Subject, i: int, text: str) -> Known:
         plans = {p.name: p for p in subject.plans if not is_date_kind(p.kind)}
         plan = plans.get(coding.name) or ColumnPlan(coding.name, coding.kind)  # part of a date
         if plan.kind == "numeric" and text not in MISSING_TEXTS:
-            _check_number(variable.name, text)
+            typed = parse_number(text)
+            if typed is None or math.isinf(typed):
+                example = f"write it as in {variable.name}=1.5"
+                raise InputError(f"{variable.name!r} is a number, got {text!r}; {example}")
         reading = reading_of(plan, coding, is_text=True)
         (column,) = plan.apply(reading.read(pa.array([text])))
         code = int(coding.encode(column)[0])
@@ -260,14 +263,6 @@ def read_value(subject: Subject, i: int, text: str) -> Known:
     if code < 0:
         _refuse_value(variable.name, text, variable.states)
     return Known(code, number)
-
-
-def _check_number(name: str, text: str) -> None:
-    from marginbn.data.columns import parse_number
-
-    number = parse_number(text)
-    if number is None or abs(number) == float("inf"):
-        raise InputError(f"{name!r} is a number, got {text!r}; write it as in {name}=1.5")
 
 
 def _refuse_value(name: str, text: str, states: Sequence[str]) -> None:

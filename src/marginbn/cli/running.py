@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast, get_type_hints
 
 import typer
 
-from marginbn.cli.hints import in_options
+from marginbn.cli.options import in_options
 from marginbn.exceptions import MarginBNError
 from marginbn.interrupts import REQUESTS, listening, undisguised
 from marginbn.network.wording import number, percent, visible
@@ -207,10 +207,8 @@ def _write(text: str) -> None:
         sys.stderr.flush()
 
 
-DONE = 0
-ERROR = 1
-OPEN_GAP = 3
-NOT_STRICT = 4
+# exit codes
+DONE, ERROR, OPEN_GAP, NOT_STRICT = 0, 1, 3, 4
 BROKEN_PIPE = 141  # 128 + SIGPIPE: the reader had enough, as with "| head"
 
 EXIT_CODES_HELP = """\b
@@ -283,7 +281,10 @@ def clean_endings() -> Iterator[None]:
         with undisguised():
             yield
     except BrokenPipeError:
-        _silence_stdout()
+        try:  # let the interpreter's own flush at exit go nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (OSError, ValueError):  # no real file behind it
+            sys.stdout = sys.__stdout__
         raise typer.Exit(BROKEN_PIPE) from None
     except (MarginBNError, OSError) as error:
         print_message(f"error: {error}")
@@ -328,11 +329,3 @@ def print_message(message: str) -> None:
     wipe = "\r\x1b[K" if sys.stderr.isatty() else ""
     with suppress(OSError):  # the terminal may be gone
         typer.echo(f"{wipe}marginbn: {visible(line)}", err=True)
-
-
-def _silence_stdout() -> None:
-    """Let the interpreter's own flush at exit go nowhere."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # no real file behind it
-        sys.stdout = sys.__stdout__

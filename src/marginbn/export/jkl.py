@@ -41,7 +41,7 @@ from marginbn.problem.masks import (
 from marginbn.problem.problem import StructureProblem
 
 
-def save_scores(problem: StructureProblem, path: PathLike, *, names: bool = True) -> None:
+def save_scores(problem: StructureProblem, path: PathLike) -> None:
     """Write the local scores of a linear problem for GOBNILP and other exact learners.
 
     There is an example in :func:`load_scores`.
@@ -52,10 +52,8 @@ def save_scores(problem: StructureProblem, path: PathLike, *, names: bool = True
         A problem without margin rows, as :func:`marginbn.linear_problem` makes it.
     path
         The file; packed if its name ends in .gz.
-    names
-        Whether variables have their names, or their indices as in the oldest files.
     """
-    text = problem_to_jkl(problem, names=names)
+    text = problem_to_jkl(problem)
     if _is_packed(path):
         write_atomic(path, gzip.compress(text.encode(), mtime=0))
     else:
@@ -94,16 +92,13 @@ def load_scores(path: PathLike) -> StructureProblem:
     return problem_from_jkl(text, os.fspath(path))
 
 
-def problem_to_jkl(problem: StructureProblem, *, names: bool = True) -> str:
+def problem_to_jkl(problem: StructureProblem) -> str:
     """Local scores as text; :func:`problem_from_jkl` is the inverse."""
     if not problem.is_linear:
         raise InputError(
             "problem must be linear, with a score such as MDL or BDeu: margins are no local scores"
         )
-    words = [
-        scanner.escape(v.name, scanner.NO_WORD) if names else str(i)
-        for i, v in enumerate(problem.variables)
-    ]
+    words = [scanner.escape(v.name, scanner.NO_WORD) for v in problem.variables]
     candidates = problem.candidates
     lines = [str(problem.n_variables)]
     for i in range(problem.n_variables):
@@ -182,7 +177,8 @@ class _ScoreReader:
                 name, count = self._header()
                 names.append(name)
                 self.lines_of.append(self.line)
-                blocks.append(self._skip(count))
+                self._next += count
+                blocks.append(self._filled[self._next - count : self._next])
                 self._refuse_incomplete(count, blocks)
             if self._next < len(self._filled):
                 self.line = self._filled[self._next] + 1
@@ -204,11 +200,6 @@ class _ScoreReader:
         if count == 0:
             raise self._error(f"variable {shorten(words[0])} has no candidate parent sets")
         return scanner.unescape(words[0]), count
-
-    def _skip(self, count: int) -> list[int]:
-        """The next lines, for later."""
-        self._next += count
-        return self._filled[self._next - count : self._next]
 
     def _refuse_incomplete(self, count: int, blocks: list[list[int]]) -> None:
         """Every variable has the candidates that it announces; all together are not too many."""
@@ -250,10 +241,9 @@ class _ScoreReader:
             raise format_error(self.path, lines[int(np.argmax(wrong))] + 1, reason)
         texts = [words[0] for words in block]
 
-        def not_a_number(reason: str, text: str) -> FormatError:
-            return format_error(self.path, lines[texts.index(text)] + 1, reason)
-
-        return masks, scanner.parse_numbers(texts, not_a_number)
+        return masks, scanner.parse_numbers(
+            texts, lambda why, text: format_error(self.path, lines[texts.index(text)] + 1, why)
+        )
 
     def _words(self, what: str) -> list[str]:
         if self._next == len(self._filled):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from marginbn.cli.writers import write_csv_chunks, write_parquet_chunks
+from marginbn.cli.data import write_csv_chunks, write_parquet_chunks
 
 CHUNKS = [
     pa.table({"id": ["a,b", '"'], "n": [0.1, None], "class": ["=1+1", None]}),

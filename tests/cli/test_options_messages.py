@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from marginbn.classifiers.search import MORE_WORK
 from marginbn.cli import app
-from marginbn.cli.hints import OPTION_NAMES, SAME_NAMES, in_options, option_name
+from marginbn.cli.options import OPTION_NAMES, SAME_NAMES, in_options, option_name
 from marginbn.data.guardrails import drop_of
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
