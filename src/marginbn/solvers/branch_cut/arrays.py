@@ -63,6 +63,12 @@ class Coefficients:
         self._cache[k] = made
         return made
 
+    def columns(self, first: int, last: int) -> FloatArray:
+        """Coefficients of neighbouring candidates, (R, last - first)."""
+        if self.dense is not None:
+            return self.dense[:, first:last]
+        return np.column_stack([self.column(k) for k in range(first, last)])
+
     def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """The entries of some rows and columns."""
         if self.dense is not None:

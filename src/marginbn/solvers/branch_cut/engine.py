@@ -26,7 +26,7 @@ from marginbn.solvers.branch_cut.arrays import Instance
 from marginbn.solvers.branch_cut.bound import Prices
 from marginbn.solvers.branch_cut.branching import Chooser, PseudoCosts, sides
 from marginbn.solvers.branch_cut.cuts import RowPool
-from marginbn.solvers.branch_cut.kernels.climb import IncumbentSearch
+from marginbn.solvers.branch_cut.local_search import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.node import Frontier, Node, Origin
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed

@@ -29,7 +29,7 @@ def holds(members: IntArray, k: int, parent: int) -> bool:
     return found
 
 
-@entry
+@kernel
 def holds_any(members: IntArray, k: int, marked: BoolArray) -> bool:
     """Whether candidate k has a marked member."""
     for p in range(members.shape[1]):
