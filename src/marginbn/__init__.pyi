@@ -46,7 +46,6 @@ from .scoring.local_scores import local_scores
 from .solvers import (
     Search,
     SolveResult,
-    available_solvers,
     solve_structure,
 )
 from .solvers.milp import write_formulation
@@ -72,7 +71,6 @@ __all__ = [
     "StructureProblem",
     "TANClassifier",
     "Variable",
-    "available_solvers",
     "describe",
     "enumerate_candidates",
     "export_model",

@@ -25,7 +25,7 @@ from marginbn.solvers.branch_bound import arrays as frank_wolfe
 from marginbn.solvers.branch_bound.kernels.node_pool import new_pool
 from marginbn.solvers.branch_bound.kernels.records import Instance
 from marginbn.solvers.branch_cut import BranchCutSolver
-from marginbn.solvers.branch_cut.node import Tree
+from marginbn.solvers.branch_cut.node import Frontier
 from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.dynamic import layers
 from marginbn.solvers.dynamic.layers import LayerSearch
@@ -366,28 +366,28 @@ def test_branch_and_cut_goes_depth_first_when_its_tree_is_full(
     problem = small_margin_problem(4, n_rows=25, n_features=4, max_parents=3)
     solver = BranchCutSolver(heuristics=False)
     expected = solve_with(solver, Run(problem))
-    begin, largest = Tree.__init__, []
+    begin, largest = Frontier.__init__, []
 
-    def shrink(self: Tree, budget: float = math.inf) -> None:
-        begin(self, budget)
+    def shrink(self: Frontier, *settings: Any) -> None:
+        begin(self, *settings)
         self._budget = 20_000.0
-        self.pop = watched(self, largest)  # type: ignore[method-assign]
+        self.take = watched(self, largest)  # type: ignore[method-assign]
 
-    monkeypatch.setattr(Tree, "__init__", shrink)
+    monkeypatch.setattr(Frontier, "__init__", shrink)
     result = solve_with(solver, Run(problem))
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
     assert 20_000 < max(largest) < 60_000
 
 
-def watched(tree: Tree, sizes: list[int]) -> Any:
-    pop = tree.pop
+def watched(frontier: Frontier, sizes: list[int]) -> Any:
+    take = frontier.take
 
-    def popped() -> Any:
-        sizes.append(tree.nbytes)
-        return pop()
+    def taken() -> Any:
+        sizes.append(frontier.nbytes)
+        return take()
 
-    return popped
+    return taken
 
 
 def test_a_checkpoint_larger_than_the_store_is_taken_over(

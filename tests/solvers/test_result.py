@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.exceptions import InputError, MissingDependencyError, SolverError
+from marginbn.exceptions import InputError, SolverError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem, margin_problem
@@ -32,7 +32,6 @@ from marginbn.solvers.result import (
 from marginbn.solvers.run import Limits, Run, Solver
 from marginbn.solvers.solve import (
     AUTO_ORDER,
-    available_solvers,
     choose_solver,
     get_solver,
     solve_structure,
@@ -258,9 +257,7 @@ def register_liar(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("liar_module")
     module.Liar = Liar  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "liar_module", module)
-    monkeypatch.setitem(base._REGISTRY, "liar", ("liar_module", "Liar", "numpy"))
-    monkeypatch.setitem(base._REGISTRY, "absent", ("x", "X", "no_such_package"))
-    monkeypatch.setitem(base._PACKAGES, "no_such_package", '"marginbn[absent]"')
+    monkeypatch.setitem(base._REGISTRY, "liar", ("liar_module", "Liar"))
 
 
 @pytest.mark.usefixtures("_liar")
@@ -280,25 +277,20 @@ def test_a_solver_that_cannot_says_why() -> None:
 
 @pytest.mark.usefixtures("_liar")
 def test_registered_solvers_are_found_by_name() -> None:
-    """Solvers whose package is absent are known, not available, and tell how to get them."""
-    assert "liar" in available_solvers()
+    """A registered class is imported and made."""
+    assert "liar" in solver_names()
     assert isinstance(get_solver("liar"), Liar)
-    assert "absent" in solver_names()
-    assert "absent" not in available_solvers()
-    with pytest.raises(MissingDependencyError, match=r'pip install "marginbn\[absent\]"'):
-        get_solver("absent")
 
 
 @pytest.mark.usefixtures("_liar")
 def test_auto_takes_the_first_that_can(
     problem: StructureProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Absent solvers are passed over; if none is left the message says what to install."""
-    monkeypatch.setattr(base, "AUTO_ORDER", ("absent", "liar"))
+    """Solvers that cannot solve a problem, or do not suit it, are passed over."""
+    monkeypatch.setattr(base, "AUTO_ORDER", ("branch_bound", "liar", "branch_cut"))
+    assert choose_solver(problem).name == "branch_bound"
+    monkeypatch.setattr(base, "AUTO_ORDER", ("dp", "liar", "branch_cut"))
     assert choose_solver(problem).name == "liar"
-    monkeypatch.setattr(base, "AUTO_ORDER", ("absent",))
-    with pytest.raises(InputError, match="no installed solver"):
-        choose_solver(problem)
 
 
 def test_unknown_solvers_and_bad_limits_are_told(problem: StructureProblem) -> None:

@@ -15,7 +15,7 @@ from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score
-from marginbn.solvers import available_solvers, get_solver, solve_structure, solver_names
+from marginbn.solvers import get_solver, solve_structure, solver_names
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, check_result
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import Solver, solve_with
@@ -50,16 +50,9 @@ PROBLEMS: dict[str, Callable[[], StructureProblem]] = {
 }
 
 
-def load(name: str) -> Solver:
-    """The solver, or a skip that says what is missing."""
-    if name not in available_solvers():
-        pytest.skip(f"the package behind solver {name!r} is not installed")
-    return get_solver(name)
-
-
 @pytest.fixture(params=solver_names())
 def solver(request: pytest.FixtureRequest) -> Solver:
-    return load(request.param)
+    return get_solver(request.param)
 
 
 @cache
@@ -277,7 +270,7 @@ def pool_problem(number: int) -> StructureProblem:
 def assert_solvers_agree(problem: StructureProblem) -> None:
     """Proved optima are equal, no bound lies below any objective, own engines always prove."""
     results = {}
-    for name in available_solvers():
+    for name in solver_names():
         solver = get_solver(name)
         if solver.can_solve(problem) is None:
             results[name] = solve_with(solver, Run(problem, limits=Limits(time=POOL_SECONDS)))

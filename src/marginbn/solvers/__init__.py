@@ -4,7 +4,6 @@ from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_ga
 from marginbn.solvers.run import Deadline, Limits
 from marginbn.solvers.solve import (
     Search,
-    available_solvers,
     choose_solver,
     get_solver,
     solve_structure,
@@ -18,7 +17,6 @@ __all__ = [
     "SolveResult",
     "Status",
     "TracePoint",
-    "available_solvers",
     "choose_solver",
     "get_solver",
     "relative_gap",

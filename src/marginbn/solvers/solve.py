@@ -11,13 +11,12 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from joblib import effective_n_jobs
 
-from marginbn.exceptions import InputError, MissingDependencyError, ProblemTooLargeError
+from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.files import PathLike
 from marginbn.interrupts import REQUESTS
 from marginbn.problem.problem import StructureProblem
@@ -34,16 +33,13 @@ from marginbn.solvers.result import (
 from marginbn.solvers.run import Callback, Limits, RowsInUse, Run, Solver, Stopped
 from marginbn.solvers.tree_search import begin
 
-# name -> (module, class, module that must be installed)
-_REGISTRY: dict[str, tuple[str, str, str]] = {
-    "branch_bound": ("marginbn.solvers.branch_bound", "BranchBoundSolver", "numba"),
-    "branch_cut": ("marginbn.solvers.branch_cut", "BranchCutSolver", "highspy"),
-    "dp": ("marginbn.solvers.dynamic", "DynamicProgrammingSolver", "numpy"),
-    "highs": ("marginbn.solvers.milp", "HighsSolver", "highspy"),
+_REGISTRY: dict[str, tuple[str, str]] = {
+    "branch_bound": ("marginbn.solvers.branch_bound", "BranchBoundSolver"),
+    "branch_cut": ("marginbn.solvers.branch_cut", "BranchCutSolver"),
+    "dp": ("marginbn.solvers.dynamic", "DynamicProgrammingSolver"),
+    "highs": ("marginbn.solvers.milp", "HighsSolver"),
 }
-
-# what to install for a module that is not installed by its own name
-_PACKAGES = {"highspy": '"highspy>=1.14,<1.15"'}
+"""Module and class by name; imported when a solver is chosen."""
 
 SolverName = Literal["auto", "branch_bound", "branch_cut", "dp", "highs"]
 
@@ -55,29 +51,15 @@ LAST_RESORT = "dp"
 
 
 def solver_names() -> tuple[str, ...]:
-    """All solver names, installed or not."""
+    """All solver names."""
     return tuple(_REGISTRY)
 
 
-def available_solvers() -> tuple[str, ...]:
-    """Names of the solvers whose packages are installed; nothing is imported to find out.
-
-    Examples
-    --------
-    >>> "branch_bound" in available_solvers()
-    True
-    """
-    return tuple(name for name, entry in _REGISTRY.items() if find_spec(entry[2]) is not None)
-
-
 def get_solver(name: str) -> Solver:
-    """The solver of that name, or a clear error with the line that installs it."""
+    """The solver of that name."""
     if name not in _REGISTRY:
         raise InputError(f"solver must be 'auto' or one of {sorted(_REGISTRY)}, got {name!r}")
-    module, class_name, needed = _REGISTRY[name]
-    if find_spec(needed) is None:
-        package = _PACKAGES.get(needed, needed)
-        raise MissingDependencyError(f"solver {name!r} needs {needed}: pip install {package}")
+    module, class_name = _REGISTRY[name]
     make: Callable[[], Solver] = getattr(import_module(module), class_name)
     return make()
 
@@ -109,18 +91,14 @@ def choose_solver(
             too_large.append(error)
         else:
             return solver
-    if too_large:
-        raise too_large[-1]
-    raise InputError('no installed solver can solve this problem: pip install "highspy<1.15"')
+    raise too_large[-1]
 
 
 def _suitable(problem: StructureProblem) -> Iterator[Solver]:
     """The solvers for a problem, the best first."""
-    for name in AUTO_ORDER:
-        if name in available_solvers():
-            solver = get_solver(name)
-            if solver.can_solve(problem) is None and solver.suits(problem):
-                yield solver
+    for solver in map(get_solver, AUTO_ORDER):
+        if solver.can_solve(problem) is None and solver.suits(problem):
+            yield solver
     last = get_solver(LAST_RESORT)
     if last.can_solve(problem) is None:
         yield last
@@ -140,7 +118,7 @@ class Search:
     Parameters
     ----------
     solver
-        ``"auto"`` or a name from :func:`marginbn.available_solvers`.
+        ``"auto"``, ``"branch_bound"``, ``"branch_cut"``, ``"dp"`` or ``"highs"``.
     gap_tolerance
         Relative gap at which the search stops; 1e-6 is a proof of optimality.
     memory_limit
@@ -238,7 +216,7 @@ def solve_structure(
     problem
         See :func:`marginbn.margin_problem` and :func:`marginbn.linear_problem`.
     solver
-        ``"auto"`` or a name from :func:`available_solvers`.
+        ``"auto"``, ``"branch_bound"``, ``"branch_cut"``, ``"dp"`` or ``"highs"``.
     time_limit, node_limit, gap_tolerance
         Limits; a limit is a normal ending and shows in the status.
     start

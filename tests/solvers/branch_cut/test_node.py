@@ -42,33 +42,35 @@ def test_a_node_in_progress_counts_until_its_children_are_there() -> None:
     """Taken, better bounded, settled: the bound covers it all the time."""
     frontier = Frontier(0, Limits())
     for bound in (10.0, 7.0):
-        frontier.tree.push(node(bound))
-    first, second = frontier.take(), frontier.take()
+        frontier.push(node(bound))
+    first = frontier.take()
     assert first is not None
-    assert second is not None
-    assert frontier.take() is None
-    assert (first.bound, second.bound, frontier.bound) == (10.0, 7.0, 10.0)
-    frontier.tree.claim(first, 8.0)
+    assert (first.bound, frontier.bound) == (10.0, 10.0)
+    assert sorted(n.bound for n in frontier.open_nodes()) == [7.0, 10.0]
+    frontier.claim(8.0)
     assert frontier.bound == 8.0
-    frontier.tree.claim(first, 9.0)  # no worse again
+    frontier.claim(9.0)  # no worse again
     assert frontier.bound == 8.0
-    frontier.settle(first, [node(6.0)])
+    frontier.settle([node(6.0)])
     assert frontier.bound == 7.0
-    assert sorted(n.bound for n in frontier.tree.nodes()) == [6.0, 7.0]
-    frontier.tree.discard(6.5)
-    frontier.settle(second, [])
-    assert frontier.bound == 6.5
-    assert frontier.nodes == 2
+    assert sorted(n.bound for n in frontier.open_nodes()) == [6.0, 7.0]
+    frontier.discard(5.5)
+    for _ in range(2):
+        assert frontier.take() is not None
+        frontier.settle([])
+    assert frontier.take() is None
+    assert frontier.bound == 5.5
+    assert frontier.nodes == 3
 
 
 def test_a_node_limit_leaves_the_others_open() -> None:
     frontier = Frontier(0, Limits(nodes=1))
     for bound in (3.0, 2.0):
-        frontier.tree.push(node(bound))
+        frontier.push(node(bound))
     taken = frontier.take()
     assert taken is not None
     assert frontier.take() is None, "one node may be visited"
-    frontier.settle(taken, [])
+    frontier.settle([])
     assert frontier.limit() is Status.NODE_LIMIT
     assert frontier.bound == 2.0
     assert Frontier(0, Limits()).limit() is None

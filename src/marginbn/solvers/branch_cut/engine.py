@@ -26,8 +26,8 @@ from marginbn.solvers.branch_cut.arrays import Instance
 from marginbn.solvers.branch_cut.bound import Prices
 from marginbn.solvers.branch_cut.branching import Chooser, PseudoCosts, sides
 from marginbn.solvers.branch_cut.cuts import RowPool
-from marginbn.solvers.branch_cut.local_search import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
+from marginbn.solvers.branch_cut.local_search import IncumbentSearch
 from marginbn.solvers.branch_cut.node import Frontier, Node, Origin
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
@@ -180,7 +180,7 @@ class Search(SearchTree):
         warm = self.shared.first_state(first, allowed, rows)
         if not self._resume(warm):
             root = Node.of(min(bound, self.run.bound), 0, allowed, present, warm, None)
-            self.frontier.tree.push(root)
+            self.frontier.push(root)
         self.set_open()
 
     def _ascend(self, allowed: BoolArray) -> tuple[float, list[int]]:
@@ -201,7 +201,7 @@ class Search(SearchTree):
         limits[lists.index] = ascent.bound - ascent.reduced
         removed = allowed & (limits <= self.frontier.cutoff)
         if removed.any():
-            self.frontier.tree.discard(float(limits[removed].max()))
+            self.frontier.discard(float(limits[removed].max()))
             allowed[removed] = False
         shared.pool.restrict(allowed)
         for cluster in ascent.seen:
@@ -239,19 +239,19 @@ class Search(SearchTree):
         if saved is None:
             return False
         nodes, earlier = saved
-        tree, middle = self.frontier.tree, self._box_bytes[0]
-        tree.discard(nodes.floor)
+        frontier, middle = self.frontier, self._box_bytes[0]
+        frontier.discard(nodes.floor)
         for bound, box in zip(nodes.bound.tolist(), nodes.boxes, strict=True):
             node = Node(bound, 1, box[:middle], box[middle:], warm, None)
             allowed, present = node.allowed(n_candidates), node.present(n)
             if propagate(instance.offsets, instance.members, allowed, present):
-                tree.push(Node.of(bound, 1, allowed, present, warm, None))
-        self.frontier.nodes = self.frontier.earlier_nodes = earlier
+                frontier.push(Node.of(bound, 1, allowed, present, warm, None))
+        frontier.nodes = frontier.earlier_nodes = earlier
         return True
 
     def snapshot(self) -> SearchState:
         """The open nodes and the one being visited, as it was when the visit began."""
-        nodes, discarded = self.frontier.tree.nodes(), self.frontier.tree.discarded
+        nodes, discarded = self.frontier.open_nodes(), self.frontier.discarded
         width = sum(self._box_bytes)
         boxes = np.array([node.box for node in nodes], dtype=np.uint8).reshape(-1, width)
         bound = np.array([node.bound for node in nodes], dtype=np.float64)
@@ -264,15 +264,15 @@ class Search(SearchTree):
         """Visit one node."""
         node = self.frontier.take()
         if node is None:
-            return self.frontier.limit() if len(self.frontier.tree) else Status.OPTIMAL
-        self.frontier.settle(node, self.visit(node))
+            return self.frontier.limit() if len(self.frontier) else Status.OPTIMAL
+        self.frontier.settle(self.visit(node))
         return None
 
     # ------------------------------------------------------------------ one node
 
-    def _claim(self, node: Node, bound: float) -> None:
+    def _claim(self, bound: float) -> None:
         """The node being visited has a better bound."""
-        self.frontier.tree.claim(node, bound)
+        self.frontier.claim(bound)
         self.report()
 
     def _adopt(self, value: float, chosen: IntArray) -> None:
@@ -287,18 +287,18 @@ class Search(SearchTree):
         allowed = node.allowed(self.instance.n_candidates)
         present = node.present(self.instance.n_variables)
         if node.bound <= self.frontier.cutoff:
-            self.frontier.tree.discard(node.bound)
+            self.frontier.discard(node.bound)
             return []
         if int(allowed.sum()) == self.instance.n_variables:
             return self._evaluate_leaf(np.flatnonzero(allowed))
         relaxed = self._relax(node, allowed, present)
         bound = min(node.bound, relaxed.bound)
         self._learn(node, relaxed)
-        self.frontier.tree.claim(node, bound)
+        self.frontier.claim(bound)
         if self.heuristics and relaxed.point is not None and relaxed.prices is not None:
             self._use_point(relaxed.point, relaxed.prices.values)
         if bound <= self.frontier.cutoff:
-            self.frontier.tree.discard(bound)
+            self.frontier.discard(bound)
             return []
         if relaxed.prices is not None:
             self.fix(relaxed.prices, allowed)
@@ -317,7 +317,7 @@ class Search(SearchTree):
             [pool.edge(int(i), int(j)) for i, j in zip(*np.nonzero(present), strict=True)],
             self.frontier.cutoff,
             relaxation.effort_at(self.instance, node.depth),
-            lambda bound: self._claim(node, bound),
+            self._claim,
         )
 
     def _offer(self, chosen: IntArray) -> None:
@@ -328,7 +328,7 @@ class Search(SearchTree):
 
     def _evaluate_leaf(self, chosen: IntArray) -> list[Node]:
         """A node with one candidate per variable: its value is its bound."""
-        self.frontier.tree.discard(self.shared.problem.evaluate(chosen))
+        self.frontier.discard(self.shared.problem.evaluate(chosen))
         self._offer(chosen)
         return []
 
@@ -383,7 +383,7 @@ class Search(SearchTree):
         bounds = prices.bounds_by_candidate(self.instance, allowed)
         removed = allowed & (bounds <= cutoff)
         if removed.any():
-            self.frontier.tree.discard(float(bounds[removed].max()))
+            self.frontier.discard(float(bounds[removed].max()))
             allowed[removed] = False
 
     def _split(
@@ -409,7 +409,7 @@ class Search(SearchTree):
             if relaxed.prices is not None:
                 value = min(value, relaxed.prices.bound(self.instance, child))
             if value <= cutoff:
-                self.frontier.tree.discard(value)
+                self.frontier.discard(value)
                 continue
             children.append(Node.of(value, node.depth + 1, child, edges, relaxed.warm, origin))
         return children

@@ -24,9 +24,9 @@ SMALLEST_KICK, LARGEST_KICK = 2, 5
 SWEEPS = 8.0
 """Passes over all candidates that a climb takes, by experience."""
 
-READ_AT_START, READ_BETWEEN_NODES, CHEAP = 2e8, 2e5, 1e8
-"""Coefficients that the first kicks may read (half a second), that a kick may read for every node
-(a tenth of the tree's time), and below which a climb is cheap.
+READ_AT_START, READ_BETWEEN_NODES, CHEAP = 1e8, 5e4, 3e7
+"""Coefficients that the first kicks may read (a third of a second), that a kick may read for every
+node (a tenth of the tree's time), and below which a climb is cheap.
 """
 
 PIECE = 2_000_000
@@ -70,7 +70,7 @@ class IncumbentSearch:
 
     @property
     def kicks_at_start(self) -> int:
-        """About half a second of work."""
+        """About a third of a second of work."""
         return int(min(READ_AT_START / self._work_of_climb, 100))
 
     @property
@@ -81,7 +81,7 @@ class IncumbentSearch:
     @property
     def nodes_between(self) -> int:
         """Nodes between two searches, about a tenth of the time of the tree."""
-        return int(np.clip(self._work_of_climb / READ_BETWEEN_NODES, 5, 200))
+        return int(np.clip(self._work_of_climb / READ_BETWEEN_NODES, 5, 500))
 
     @property
     def _work_of_climb(self) -> float:
@@ -169,8 +169,8 @@ class _Climb:
             if self._stop[0]:
                 break
             rows = instance.coefficients.columns(first, last) + rest[:, None]
-            least = rows.reshape(instance.n_samples, instance.n_rivals, last - first).min(axis=1)
-            gained = instance.weights @ np.minimum(least, instance.gamma)
+            rows = rows.reshape(instance.n_samples, instance.n_rivals, last - first)
+            gained = instance.weights @ rows.min(axis=1, initial=instance.gamma)
             place = slice(first - group.start, last - group.start)
             values[place] = gained + instance.linear[first:last] + others
         return values
@@ -179,7 +179,8 @@ class _Climb:
         """Best candidate of i that closes no cycle, with and without given parents; -1 if none."""
         group, all_members = self._instance.group(i), self._instance.members
         members = all_members[group]
-        fits = ~descendants(all_members, self.chosen, i)[members].any(axis=1)
+        below = descendants(all_members, self.chosen, i)
+        fits = np.logical_not(below[members].any(axis=1))
         if with_ >= 0:
             fits &= (members == with_).any(axis=1)
         if without >= 0:
@@ -206,17 +207,19 @@ class _Climb:
         """Try every arc, one improvement per variable."""
         improved = False
         for i in range(len(self.chosen)):
-            for j in self._instance.members[self.chosen[i]]:
-                if j < 0 or self._stop[0]:
+            parents = [int(j) for j in self._instance.members[self.chosen[i]] if j >= 0]
+            values = self.values(i) if parents else np.zeros(0)
+            for j in parents:
+                if self._stop[0]:
                     break
-                if self._reverse_arc(int(j), i):
+                if self._reverse_arc(j, i, values):
                     improved = True
                     break
         return improved
 
-    def _reverse_arc(self, j: int, i: int) -> bool:
-        """Try i -> j instead of j -> i; undone unless it is an improvement."""
-        old, values = int(self.chosen[i]), self.values(i)
+    def _reverse_arc(self, j: int, i: int, values: FloatArray) -> bool:
+        """Try i -> j instead of j -> i, with the values of i; undone unless it is better."""
+        old = int(self.chosen[i])
         before = values[old - self._instance.group(i).start]
         k = self._best_of(i, values, -1, j)
         if k < 0:

@@ -4,9 +4,7 @@ Best bound first with mild plunging: after a split the better child is visited n
 lies within a share of the remaining gap of the best open one. Depth first where memory is short.
 The largest bound at which anything was ever discarded is kept, so that the final bound covers it.
 
-A checkpoint keeps the bound, the allowed candidates and the present edges of every open node. What
-a node inherited from its parent (labels, rows, basis) and what scores have learned is found again
-on the way.
+A checkpoint keeps the bound, the allowed candidates and the present edges of every open node.
 """
 
 from __future__ import annotations
@@ -100,24 +98,33 @@ class Node:
         return self.allowed_bits.nbytes + self.present_bits.nbytes + self.warm.nbytes // 2 + 500
 
 
-class Tree:
-    """Open nodes in a heap; a node visited out of turn leaves its entry behind, to be skipped.
+class Frontier:
+    """Open nodes in a heap, the node being visited, the best value, and what was given up.
 
-    While they take more than ``budget`` bytes the newest is visited next: depth first, which adds
-    hardly any.
+    A node visited out of turn leaves its entry in the heap behind, to be skipped. While open nodes
+    take more than ``budget`` bytes the newest is visited next: depth first, which adds hardly any.
     """
 
-    def __init__(self, budget: float = math.inf) -> None:
+    def __init__(self, budget: float, limits: Limits, scale: float = 1.0) -> None:
+        self.limits = limits
+        self.scale = scale
+        self.value = -math.inf
+        """Best value that may prune."""
+        self.chosen: IntArray | None = None
+        """Its selection, where it is one of ours."""
+        self.nodes = 0
+        self.earlier_nodes = 0  # of calls before this one
+        self.discarded = -math.inf
+        """Largest bound at which structures were given up."""
+        self.nbytes = 0
         self._budget = max(budget, SMALLEST_TREE)
         self._heap: list[tuple[float, int, int]] = []  # -bound, -depth, number
         self._open: dict[int, Node] = {}
         self._count = 0
         self._next: int | None = None
-        self.taken: dict[Node, float] = {}
-        """The nodes being visited with their bounds; whoever visits one says when it is done."""
-        self.discarded = -math.inf
-        """Largest bound at which structures were given up."""
-        self.nbytes = 0
+        self._visited: Node | None = None
+        self._visited_bound = -math.inf
+        self._next_search = 0
 
     def __len__(self) -> int:
         return len(self._open)
@@ -130,40 +137,35 @@ class Tree:
         heapq.heappush(self._heap, (-node.bound, -node.depth, self._count))
         return self._count
 
-    def push_children(self, children: list[Node], incumbent: float) -> None:
-        """Add children; the better one may be visited next."""
-        if not children:
-            return
-        ordered = sorted(children, key=lambda child: -child.bound)
-        numbers = [self.push(child) for child in ordered]
-        top = self._top()
-        room = PLUNGE * (top - incumbent) if math.isfinite(incumbent) else math.inf
-        if ordered[0].bound >= top - room:
-            self._next = numbers[0]
-
-    def pop(self) -> Node | None:
-        """The node to visit next, or ``None``."""
+    def take(self) -> Node | None:
+        """The node to visit next; None if there is none, or none may be visited now."""
+        if self.limit() is not None or self._top() == -math.inf:
+            return None
         number, self._next = self._next, None
-        if self._open and self.nbytes > self._budget:
+        if self.nbytes > self._budget:
             number = next(reversed(self._open))
         if number is None:
-            if self._top() == -math.inf:
-                return None
             number = self._heap[0][2]
         node = self._open[number]
-        self.taken[node] = node.bound  # first: an interrupt must find it in one place at least
+        # first: an interrupt must find it in one place at least
+        self._visited, self._visited_bound = node, node.bound
         del self._open[number]
         self.nbytes -= node.nbytes
+        self.nodes += 1
         return node
 
-    def claim(self, node: Node, bound: float) -> None:
-        """A node being visited has a better bound."""
-        if node in self.taken:
-            self.taken[node] = min(self.taken[node], bound)
+    def claim(self, bound: float) -> None:
+        """The node being visited has a better bound."""
+        self._visited_bound = min(self._visited_bound, bound)
 
-    def done(self, node: Node) -> None:
-        """The visit of a node is over."""
-        self.taken.pop(node, None)
+    def settle(self, children: list[Node]) -> None:
+        """A visit is over: children take the place of the node; the better one may come next."""
+        ordered = sorted(children, key=lambda child: -child.bound)
+        numbers = [self.push(child) for child in ordered]
+        room = PLUNGE * (self._top() - self.value) if math.isfinite(self.value) else math.inf
+        if ordered and ordered[0].bound >= self._top() - room:
+            self._next = numbers[0]
+        self._visited, self._visited_bound = None, -math.inf
 
     def _top(self) -> float:
         """Largest open bound, -inf if nothing is open."""
@@ -171,34 +173,14 @@ class Tree:
             heapq.heappop(self._heap)
         return -self._heap[0][0] if self._heap else -math.inf
 
-    def nodes(self) -> list[Node]:
-        """All open nodes and those being visited, as they were when the visit began."""
-        return [*self._open.values(), *self.taken]
+    def open_nodes(self) -> list[Node]:
+        """All open nodes and the one being visited, as it was when the visit began."""
+        visited = self._visited
+        return [*self._open.values()] + ([] if visited is None else [visited])
 
     def discard(self, bound: float) -> None:
         """Remember that structures with values up to ``bound`` were given up."""
         self.discarded = max(self.discarded, bound)
-
-    def bound(self) -> float:
-        """Upper bound on everything open, being visited or given up."""
-        return max(self._top(), self.discarded, *self.taken.values())
-
-
-class Frontier:
-    """Open nodes, the node being visited, the best value, and what was given up."""
-
-    def __init__(self, budget: int, limits: Limits, scale: float = 1.0) -> None:
-        self.tree = Tree(budget)
-        self.limits = limits
-        self.scale = scale
-        self.value = -math.inf
-        """Best value that may prune."""
-        self.chosen: IntArray | None = None
-        """Its selection, where it is one of ours."""
-        self.nodes = 0
-        self.earlier_nodes = 0  # of calls before this one
-        self._largest = LAST_RESORT * max(budget, SMALLEST_TREE)
-        self._next_search = 0
 
     @property
     def cutoff(self) -> float:
@@ -212,7 +194,7 @@ class Frontier:
     @property
     def bound(self) -> float:
         """Largest bound of everything open, in progress or ever given up, and the best value."""
-        return max(self.tree.bound(), self.value)
+        return max(self._top(), self._visited_bound, self.discarded, self.value)
 
     def take_turn(self, nodes_between: int) -> bool:
         """Whether it is time for a local search; if so, the next one is so many nodes away."""
@@ -221,20 +203,9 @@ class Frontier:
             self._next_search = self.nodes + nodes_between
         return is_due
 
-    def take(self) -> Node | None:
-        """A node to visit; None if there is none, or none may be visited now."""
-        node = None if self.limit() is not None else self.tree.pop()
-        self.nodes += node is not None
-        return node
-
-    def settle(self, node: Node, children: list[Node]) -> None:
-        """A visit is over: the children take the place of the node."""
-        self.tree.push_children(children, self.value)
-        self.tree.done(node)
-
     def limit(self) -> Status | None:
         """Why no further node may be visited."""
         here = self.nodes - self.earlier_nodes
         if self.limits.nodes is not None and here >= self.limits.nodes:
             return Status.NODE_LIMIT
-        return Status.MEMORY_LIMIT if self.tree.nbytes > self._largest else None
+        return Status.MEMORY_LIMIT if self.nbytes > LAST_RESORT * self._budget else None
