@@ -24,7 +24,7 @@ from marginbn.solvers.branch_cut.bound import Prices, feasible_multipliers
 from marginbn.solvers.branch_cut.branching import Chooser, Split, sides
 from marginbn.solvers.branch_cut.cuts import violated_by_selection
 from marginbn.solvers.branch_cut.engine import ASCENT_ROUNDS, ASCENTS, prepare
-from marginbn.solvers.branch_cut.local_search import IncumbentSearch
+from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
 from marginbn.solvers.branch_cut.lp import Solution
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed, effort_at
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Warm

@@ -18,8 +18,8 @@ from marginbn.solvers.branch_cut.arrays import build_instance
 from marginbn.solvers.branch_cut.bound import feasible_multipliers, lagrangian
 from marginbn.solvers.branch_cut.cuts import RowPool
 from marginbn.solvers.branch_cut.engine import Search
+from marginbn.solvers.branch_cut.incumbents import IncumbentSearch, _Climb
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.local_search import IncumbentSearch, _Climb
 from marginbn.solvers.branch_cut.relaxation import Effort, HybridRelaxation, effort_at
 from marginbn.solvers.branch_cut.warm import BASIC, EXPLICIT, cold_start, labels_at, refresh_cost
 from marginbn.solvers.dynamic import DynamicProgrammingSolver

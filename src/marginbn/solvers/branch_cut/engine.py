@@ -26,8 +26,8 @@ from marginbn.solvers.branch_cut.arrays import Instance
 from marginbn.solvers.branch_cut.bound import Prices
 from marginbn.solvers.branch_cut.branching import Chooser, PseudoCosts, sides
 from marginbn.solvers.branch_cut.cuts import RowPool
+from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
-from marginbn.solvers.branch_cut.local_search import IncumbentSearch
 from marginbn.solvers.branch_cut.node import Frontier, Node, Origin
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
