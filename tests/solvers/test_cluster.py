@@ -86,6 +86,11 @@ def client() -> Iterator[Any]:
         yield client
 
 
+def part_of(nodes: OpenNodes, worker: str = "w", late: float = math.inf) -> cluster.Part:
+    """Nodes that a worker has."""
+    return cluster.Part(f"{worker} 0", worker, nodes, 0.0, late)
+
+
 # ---------------------------------------------------------------------- parts
 
 
@@ -117,7 +122,9 @@ def test_parts_by_hand_find_the_optimum(
         given = max(waiting.bound, float(part.bound.max()))
         assert max(given, problem.evaluate(best)) >= optimum - 1e-9
         answer = solve_part(
-            BranchBoundSolver(), problem, Task(part.arrays, best, 0.2, 1e-6, seed=turns)
+            BranchBoundSolver(),
+            problem,
+            Task(part.arrays, best, 0.2, 1e-6, seed=turns, is_copied=True),
         )
         assert answer.objective >= problem.evaluate(best)
         best, turns = answer.selection, turns + 1
@@ -159,10 +166,8 @@ def test_pseudocosts_of_all_workers_add_up(
     observe(second, n, 9, 1, 5.0, 6.0)
     for added in (first, second):
         answer = solve_part(solver, problem, Task(open_nodes.arrays, run.selection, 1e-9, 1e-6))
-        coordinator._accept(
-            cluster.Part(open_nodes, "w", math.inf), replace(answer, pseudocosts=added)
-        )
-    task = coordinator._task(open_nodes)
+        coordinator._accept(part_of(open_nodes), replace(answer, pseudocosts=added))
+    task = replace(coordinator._task(part_of(open_nodes), open_nodes, False), seconds=1e-9)
     assert task.pseudocosts[3, 0].tolist() == [3.0, 5.0, 2.0]
     search = subtree.PartSearch(run, solver)
     search.main.work.gains[subtree.MEAN, 0, 0] = 7.0
@@ -177,20 +182,64 @@ def test_pseudocosts_of_all_workers_add_up(
 
 
 def test_everybody_has_as_many_nodes(problem: StructureProblem, open_nodes: OpenNodes) -> None:
-    """What waits and what is out, divided by the workers; good ones for each."""
+    """What waits, divided by those who have nothing; good ones for each."""
     coordinator = cluster.Coordinator(Run(problem), BranchBoundSolver(), None)
     coordinator.waiting.put(open_nodes)
-    count = len(open_nodes.bound)
-    half = coordinator._fair_share(2)
-    assert half == -(-count // 2)
-    part = coordinator.waiting.take(half)
+    half = -(-len(open_nodes.bound) // 2)
+    part = coordinator._nodes_for("w 0", 2)
     assert part is not None
     assert len(part.bound) == half
-    coordinator.out["somebody"] = cluster.Part(part, "w", math.inf)
-    assert coordinator._fair_share(2) == half
     best = np.sort(open_nodes.bound)[::-1]
     assert part.bound.max() == best[0]
     assert coordinator.waiting.bound == best[1]
+
+
+def test_a_part_stays_with_its_worker(problem: StructureProblem, open_nodes: OpenNodes) -> None:
+    """The turns of one slot are one search; what was asked for comes back and is there no more."""
+    solver = BranchBoundSolver(heuristics=False)
+    start = solve_structure(problem, node_limit=1).selection
+    nothing = open_nodes.some(np.arange(0)).arrays
+    subtree.get_ready(solver, problem, None)
+    task = Task(open_nodes.arrays, start, 1e-9, 1e-6, slot="s", is_copied=True)
+    first = solve_part(solver, problem, task)
+    whole = OpenNodes(**first.arrays)  # type: ignore[arg-type]
+    assert (len(whole.bound), whole.bound.max()) == (first.count, first.bound)
+    turn = replace(task, arrays=nothing, goes_on=True, is_copied=False, surplus=3)
+    given = solve_part(solver, problem, turn)
+    assert len(given.arrays["bound"]) == 3
+    assert given.count == first.count - 3
+    assert given.bound == first.bound
+    back = replace(turn, arrays=given.arrays, surplus=0)
+    assert solve_part(solver, problem, back).count == first.count
+    with pytest.raises(subtree.PartLostError):
+        solve_part(solver, problem, replace(turn, slot="another"))
+    last = solve_part(solver, problem, replace(turn, seconds=60.0))
+    assert (last.count, last.bound) == (0, -math.inf)
+    floor = float(last.arrays["numbers"][0])
+    assert max(floor, last.objective) >= solve_structure(problem).objective - 1e-6
+
+
+def test_a_copy_has_the_bound_of_its_part(problem: StructureProblem, open_nodes: OpenNodes) -> None:
+    """What a worker has proved since stays proved when the worker is lost."""
+    run = Run(problem)
+    begin(run)
+    coordinator = cluster.Coordinator(run, BranchBoundSolver(), None)
+    part = part_of(open_nodes)
+    low = float(np.median(open_nodes.bound))
+    assert run.selection is not None
+    nothing = open_nodes.some(np.arange(0)).arrays
+    answer = subtree.Answer(
+        nothing, run.selection, run.objective, 5, subtree.stamp(problem), None, 9, low
+    )
+    coordinator._accept(part, answer)
+    assert coordinator.held == {"w 0": part}
+    assert (part.count, coordinator.waiting.count) == (9, 0)
+    assert coordinator.bound == max(low, open_nodes.floor) + coordinator._constant
+    saved = coordinator.snapshot().arrays["bound"]
+    np.testing.assert_array_equal(saved, np.minimum(open_nodes.bound, low))
+    coordinator._take_back_late()  # its worker is gone
+    assert not coordinator.held
+    assert coordinator.waiting.bound == low
 
 
 def test_an_engine_made_in_advance_works_for_every_part(
@@ -199,11 +248,11 @@ def test_an_engine_made_in_advance_works_for_every_part(
     """It is the one that parts use, and what it copies looks at the clock of the present part."""
     solver = BranchBoundSolver(rows="groups")
     subtree.get_ready(solver, problem, None)
-    (((known, _), made),) = subtree._KEPT
-    assert known is problem
+    kind, _, made = subtree._KEPT[""]
+    assert kind == subtree.stamp(problem)
     start = solve_structure(problem, node_limit=1).selection
     answer = solve_part(solver, problem, Task(open_nodes.arrays, start, 60.0, 1e-6))
-    assert subtree._KEPT[0][1] is made
+    assert [kept[2] for kept in subtree._KEPT.values()] == [made]
     assert answer.nodes > 0
     made.run = Run(problem)
     made.rows._poll()  # type: ignore[attr-defined]
@@ -287,13 +336,13 @@ def test_a_lost_part_waits_again(problem: StructureProblem, open_nodes: OpenNode
     before, count = coordinator.bound, coordinator.waiting.count
     part = coordinator.waiting.take(1)
     assert part is not None
-    coordinator.out[Lost] = cluster.Part(part, "w", math.inf)
+    coordinator.out[Lost] = part_of(part)
     assert coordinator.bound == before
     assert len(coordinator.snapshot().arrays["bound"]) == count
     coordinator._lose(Lost(), coordinator.out.pop(Lost))
     assert (coordinator.bound, coordinator.waiting.count) == (before, count)
     with pytest.raises(ZeroDivisionError):
-        coordinator._lose(Broken(), cluster.Part(part, "w", math.inf))
+        coordinator._lose(Broken(), part_of(part))
 
 
 class Pending:
@@ -319,12 +368,12 @@ def test_a_late_part_is_handed_out_again(
     assert part is not None
     coordinator.checks = {} if is_gone else {"w": None}
     future = Pending()
-    coordinator.out[future] = cluster.Part(part, "w", math.inf if is_gone else 0.0)
+    coordinator.out[future] = part_of(part, late=math.inf if is_gone else 0.0)
     with nullcontext() if is_gone else pytest.warns(OptimalityWarning, match="worker w does not"):
         coordinator._take_back_late()
     assert (coordinator.bound, coordinator.waiting.count) == (before, count)
     assert not coordinator.out
-    assert coordinator.late == ({} if is_gone else {future: "w"})
+    assert coordinator.late == ({} if is_gone else {future: "w 0"})
     assert len(coordinator.losses) == is_gone
     future.status = "finished"
     coordinator._take_back_late()
@@ -365,7 +414,7 @@ def test_an_answer_of_another_engine_is_refused_once_by_name(
     run = Run(problem)
     begin(run)
     coordinator = cluster.Coordinator(run, BranchBoundSolver(), None)
-    part = cluster.Part(open_nodes, "tcp://there:1", math.inf)
+    part = part_of(open_nodes, "tcp://there:1")
     answer = solve_part(
         BranchBoundSolver(), problem, Task(open_nodes.arrays, run.selection, 1e-9, 1e-6)
     )

@@ -1,24 +1,29 @@
 """One search over many processes, on Dask: a coordinator that hands out parts of a tree.
 
 *Ramp-up.* The coordinator searches alone until there are some nodes for every worker, which makes
-its arrays meanwhile. Then workers get parts, the best bounds first (``subtree.py``), for a second
-or some; what is left of a part comes back, joins what waits, and the worker gets the best again.
+its arrays meanwhile. Then workers get parts, the best bounds first (``subtree.py``).
 
-*Losses.* A part is a value: nodes, incumbent, seconds. The coordinator keeps it until an answer is
-there. The part of a worker that is gone waits again at once, and one that does not come back within
-some turns, too: whichever answer is first counts, a later one is ignored. A worker gets nothing
-more while it owes an answer. Without a scheduler the search ends with all that the coordinator has.
+*Turns.* A part stays with its worker. After every turn of a second or some the answer holds the
+best structure, the bound of the part, and a surplus of nodes where another worker has none or only
+worse ones. So bounds travel, and few nodes. Incumbents come back with an answer, and every turn
+begins with the best: after one turn all know it.
+
+*Losses.* The coordinator has a copy of every part, as it was given or as of the last
+:data:`COPY_EVERY` seconds. The part of a worker that is gone waits again at once, and one that does
+not come back within some turns, too; a later answer is ignored. A worker gets nothing more while it
+owes an answer. Without a scheduler the search ends with all that the coordinator has.
 
 *Versions.* A worker begins with its stamp (engine and problem), and every answer carries one. What
 has another stamp is refused: a proof must not rest on another engine.
 
-*Bound.* The largest of all that waits, of all parts that are out *as they were given*, of all that
-was ever discarded, and of the incumbent: an upper bound at every moment.
+*Bound.* The largest of all that waits, of all parts as of their last answer, of all that was ever
+discarded, and of the incumbent: an upper bound at every moment. The nodes of a copy have bounds of
+their own and that of the part. What the worker has finished since is in them once more, and what it
+gave to others: a part that is lost costs time, never a structure.
 
-*Incumbents* come back with a part, and every part begins with the best: after a turn all know it.
-
-*Checkpoint.* Everything that waits or is out, as one tree in the ordinary file: a search goes on
-from it on the same cluster, on another, or on none.
+*Checkpoint.* Everything that waits and the copies of all parts, as one tree in the ordinary file: a
+search goes on from it on the same cluster, on another, or on none. The last turn before a time
+limit brings copies of everything.
 
 Ideas: UG of Shinano et al. (ramp-up, a supervisor that does not search, best nodes first).
 """
@@ -33,7 +38,6 @@ import os
 import time
 import uuid
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -50,7 +54,7 @@ from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.checkpoint import OpenNodes, SearchState, join
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Run, Solver, Stopped
-from marginbn.solvers.subtree import Answer, Task, get_ready, solve_part, stamp
+from marginbn.solvers.subtree import Answer, PartLostError, Task, get_ready, solve_part, stamp
 from marginbn.solvers.tree_search import SEED_STEP, begin
 
 T = TypeVar("T")
@@ -81,6 +85,14 @@ MOST_LOSSES, LOSSES_WITHIN = 20, 600.0
 
 LATE_TURNS, LATE_SECONDS = 4, 15.0
 """Turns, and seconds besides, after which a part is handed out again: making arrays takes some."""
+
+COPY_EVERY, COPY_RATE = 60.0, 1_000_000
+"""Seconds between two copies of a part, and bytes of them per second at the most."""
+
+SMALL_SURPLUS, WORSE = 32, 0.01
+"""Nodes that change hands where a worker has worse ones: its bound lies below the best by more than
+this part of the gap.
+"""
 
 
 def _distributed() -> Any:
@@ -207,13 +219,31 @@ class Waiting:
         return nodes.some(chosen)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Part:
-    """Nodes that a worker has, and when they are handed out again."""
+    """Nodes that a worker has in a slot, as the coordinator knows them."""
 
-    nodes: OpenNodes
+    slot: str
     worker: str
-    late: float
+    copy: OpenNodes  # as they were given, or came back
+    copied: float  # when, on the clock
+    late: float = math.inf  # when the part is handed out again
+    is_copied: bool = False  # whether this turn brings a copy
+
+    def __post_init__(self) -> None:
+        self.count = len(self.copy.bound)  # as of the last answer
+        self.bound = float(self.copy.bound.max(initial=-math.inf))
+
+    @property
+    def nodes(self) -> OpenNodes:
+        """The copy, with bounds as far as they are known."""
+        return replace(self.copy, bound=np.minimum(self.copy.bound, self.bound))
+
+    def add(self, more: OpenNodes) -> None:
+        """Nodes that come in."""
+        self.copy = join([self.nodes, more])
+        self.count += len(more.bound)
+        self.bound = max(self.bound, float(more.bound.max()))
 
 
 class Coordinator:
@@ -223,7 +253,8 @@ class Coordinator:
         self.run, self.solver, self.client = run, solver, client
         self.waiting = Waiting()
         self.out: dict[Any, Part] = {}
-        self.late: dict[Any, str] = {}  # futures that are not waited for any more, by worker
+        self.held: dict[str, Part] = {}  # between two turns, by slot
+        self.late: dict[Any, str] = {}  # slots of futures that are not waited for any more
         self.checks: dict[str, Any] = {}  # what every worker says of its engine
         self.refused: set[str] = set()
         self.answered: set[str] = set()  # workers that have compiled the engine
@@ -345,7 +376,7 @@ class Coordinator:
         try:
             while True:
                 run.improve_bound(self.bound)
-                if run.is_closed or not (self.out or self.waiting.count):
+                if run.is_closed or not (self._parts or self.waiting.count):
                     return Status.OPTIMAL
                 limit = run.limit
                 if limit is not None:
@@ -364,11 +395,15 @@ class Coordinator:
         return limit is not None and self.run.nodes >= limit
 
     @property
+    def _parts(self) -> list[Part]:
+        """All that workers have."""
+        return [*self.out.values(), *self.held.values()]
+
+    @property
     def bound(self) -> float:
         """Of everything, as said above."""
-        given = [float(part.nodes.bound.max()) for part in self.out.values()]
-        open_ones = max(max(given, default=-math.inf), self.waiting.bound) + self._constant
-        return max(open_ones, self.run.objective)
+        open_ones = max([self.waiting.bound, *(part.bound for part in self._parts)])
+        return max(open_ones + self._constant, self.run.objective)
 
     @property
     def _constant(self) -> float:
@@ -380,7 +415,7 @@ class Coordinator:
 
     def snapshot(self) -> SearchState:
         """Everything that is not decided, as one tree."""
-        nodes = [*self.waiting.nodes, *(part.nodes for part in self.out.values())]
+        nodes = [*self.waiting.nodes, *(part.nodes for part in self._parts)]
         if not nodes:
             return SearchState(self.solver.name, self.run.nodes)
         whole = join(nodes)
@@ -388,43 +423,99 @@ class Coordinator:
         return SearchState(self.solver.name, self.run.nodes, replace(whole, numbers=numbers).arrays)
 
     def _hand_out(self) -> None:
-        """A part for every worker that has none."""
+        """A turn for every worker that has none."""
         self._take_back_late()
         workers = self._check_workers()
-        busy = Counter([*(part.worker for part in self.out.values()), *self.late.values()])
-        idle = list((Counter(workers) - busy).elements())
-        share = self._fair_share(max(1, self.n_workers - len(self.late)))
-        for address in idle:
-            problem = self._scattered([address for address in workers if address not in busy])
-            nodes = None if problem is None else self.waiting.take(share)
-            if nodes is None:
+        slots = {f"{worker} {k}": worker for worker in workers for k in range(workers[worker])}
+        busy = {*self.late.values(), *(part.slot for part in self.out.values())}
+        idle = [slot for slot in slots if slot not in busy]
+        hungry = [slot for slot in idle if slot not in self.held]
+        for slot in idle:
+            problem = self._scattered(sorted({slots[other] for other in idle}))
+            if problem is None:
                 return
-            task = self._task(nodes)
-            future = self.client.submit(
-                solve_part,
-                self.solver,
-                problem,
-                task,
-                workers=[address],
-                pure=False,
-                key=f"{self._name}-{next(self._seeds)}",
-            )
-            spare = LATE_SECONDS if address in self.answered else LOADING
-            late = time.monotonic() + LATE_TURNS * task.seconds + spare
-            self.out[future] = Part(nodes, address, late)
+            goes_on = slot in self.held
+            nodes = self._nodes_for(slot, len(hungry))
+            if not goes_on:
+                if nodes is None:
+                    continue
+                hungry.remove(slot)
+                self.held[slot] = Part(slot, slots[slot], nodes, time.monotonic())
+            elif nodes is not None:
+                self.held[slot].add(nodes)
+            task = self._task(self.held[slot], nodes, goes_on)
+            if not self.waiting.count:
+                share = self.held[slot].count * len(hungry) // len(slots)
+                task = replace(task, surplus=share or self._surplus_of(self.held[slot]))
+            self._submit(task, self.held[slot], problem)
+            del self.held[slot]  # only now: an interrupt must not lose a node
+
+    def _nodes_for(self, slot: str, n_hungry: int) -> OpenNodes | None:
+        """New nodes for a slot: a fair share of those that wait if it has none, so that the worker
+        has good ones at hand and does not go deep; some if it has only worse ones.
+        """
+        if slot not in self.held:
+            return self.waiting.take(-(-self.waiting.count // n_hungry))
+        is_worse = self.waiting.bound - self.held[slot].bound > self._much
+        return self.waiting.take(SMALL_SURPLUS) if is_worse else None
+
+    def _surplus_of(self, part: Part) -> int:
+        """Nodes that the best part gives to one with worse ones only."""
+        bounds = [other.bound for other in self._parts]
+        has_best = part.bound == max(bounds) and max(bounds) - min(bounds) > self._much
+        return SMALL_SURPLUS if has_best else 0
+
+    @property
+    def _much(self) -> float:
+        """Nodes whose bounds lie so far below the best are worse."""
+        return WORSE * (self.run.bound - self.run.objective)
+
+    def _task(self, part: Part, nodes: OpenNodes | None, goes_on: bool) -> Task:
+        run, now = self.run, time.monotonic()
+        assert run.selection is not None
+        seconds = max(0.05, min(self._turn, run.remaining()))
+        self._turn = min(LONGEST_TURN, self._turn * GROWTH ** (1.0 / self.n_workers))
+        pause = max(COPY_EVERY, part.copy.boxes.nbytes / COPY_RATE)
+        part.is_copied = now - part.copied > pause or self._turn > run.remaining()
+        spare = LATE_SECONDS if part.worker in self.answered else LOADING
+        part.late = now + LATE_TURNS * seconds + spare
+        return Task(
+            (part.copy.some(np.arange(0)) if nodes is None else nodes).arrays,
+            run.selection,
+            seconds,
+            run.limits.gap,
+            run.seed + SEED_STEP * next(self._seeds),
+            run.limits.memory,
+            self.pseudocosts,
+            f"{self._name} {part.slot}",
+            goes_on,
+            is_copied=part.is_copied,
+        )
+
+    def _submit(self, task: Task, part: Part, problem: Any) -> None:
+        future = self.client.submit(
+            solve_part,
+            self.solver,
+            problem,
+            task,
+            workers=[part.worker],
+            pure=False,
+            key=f"{self._name}-{next(self._seeds)}",
+        )
+        self.out[future] = part
 
     def _take_back_late(self) -> None:
         """Parts of workers that are gone or late wait again."""
+        for slot, part in list(self.held.items()):
+            if part.worker not in self.checks:
+                self._wait_again(self.held.pop(slot), is_lost=True)
         for future, part in list(self.out.items()):
             is_gone = part.worker not in self.checks
             if is_gone or time.monotonic() > part.late:
-                self.waiting.put(part.nodes)
+                self._wait_again(part, is_lost=is_gone)
                 del self.out[future]
-                if is_gone:
-                    self._problem = None  # it may have gone with them
-                    self._count_loss()
-                else:
-                    self.late[future] = part.worker
+                if not is_gone:
+                    self.late[future] = part.slot
                     warnings.warn(
                         f"worker {part.worker} does not answer: its part of the search goes to "
                         "another one",
@@ -434,23 +525,12 @@ class Coordinator:
         for future in [future for future in self.late if future.status != "pending"]:
             del self.late[future]  # the part has been handed out again: the answer is ignored
 
-    def _fair_share(self, workers: int) -> int:
-        """Nodes for the next part: with all that waits or is out everybody has as many. A worker
-        that has all its nodes at hand searches the best first; with a few it would go deep.
-        """
-        out = sum(len(part.nodes.bound) for part in self.out.values())
-        return -(-(self.waiting.count + out) // workers)
-
-    def _task(self, nodes: OpenNodes) -> Task:
-        run = self.run
-        assert run.selection is not None
-        seconds = max(0.05, min(self._turn, run.remaining()))
-        self._turn = min(LONGEST_TURN, self._turn * GROWTH ** (1.0 / self.n_workers))
-        seed = run.seed + SEED_STEP * next(self._seeds)
-        limits = run.limits
-        return Task(
-            nodes.arrays, run.selection, seconds, limits.gap, seed, limits.memory, self.pseudocosts
-        )
+    def _wait_again(self, part: Part, is_lost: bool) -> None:
+        """The copy of a part takes its place."""
+        self.waiting.put(part.nodes)
+        if is_lost:
+            self._problem = None  # it may have gone with the worker
+            self._count_loss()
 
     def _scattered(self, workers: list[str]) -> Any:
         """The problem on these workers; None if one of them is just being lost."""
@@ -488,10 +568,17 @@ class Coordinator:
         told = getattr(answer, "stamp", "version 0.2.0 or earlier")
         if told != self._stamp:
             self._refuse(part.worker, told)
-            self.waiting.put(part.nodes)
+            self._wait_again(part, is_lost=False)
             return
         self.answered.add(part.worker)
-        self.waiting.put(OpenNodes(**answer.arrays))
+        nodes = OpenNodes(**answer.arrays)
+        part.count, part.bound = answer.count, answer.bound
+        if answer.count and part.is_copied:
+            part.copy, part.copied = nodes, time.monotonic()
+            nodes = nodes.some(np.arange(0))  # what was discarded counts
+        self.waiting.put(nodes)
+        if answer.count:
+            self.held[part.slot] = part
         if answer.pseudocosts is not None:
             known = 0.0 if self.pseudocosts is None else self.pseudocosts
             self.pseudocosts = known + answer.pseudocosts
@@ -502,11 +589,9 @@ class Coordinator:
         """A part whose worker is gone waits again; what went wrong inside of one is raised."""
         if future.status == "error":
             error = future.exception()
-            if not isinstance(error, _distributed().KilledWorker):
+            if not isinstance(error, (_distributed().KilledWorker, PartLostError)):
                 raise error
-        self.waiting.put(part.nodes)
-        self._problem = None  # it may have gone with them
-        self._count_loss()
+        self._wait_again(part, is_lost=True)
 
     def _count_loss(self) -> None:
         """Give up after too many."""
@@ -519,12 +604,13 @@ class Coordinator:
 
     def _end(self) -> None:
         """Nothing of ours goes on at the workers; what is out waits again."""
-        for part in self.out.values():
+        for part in self._parts:
             self.waiting.put(part.nodes)
         for future in [*self.checks.values(), *self.late, *self.out]:  # checks that are over: text
             with suppress(Exception):
                 future.cancel()
         self.out.clear()
+        self.held.clear()
 
 
 def solve_on_cluster(solver: Solver, run: Run, dask: Any) -> SolveResult:
@@ -536,13 +622,7 @@ def solve_on_cluster(solver: Solver, run: Run, dask: Any) -> SolveResult:
         )
     with connected(dask, run.n_jobs) as client, _quiet():
         run.n_jobs = 1
-        loading = [
-            client.submit(BranchBoundSolver.prepare, solver, workers=[address], pure=False)
-            for address in client.ncores()
-        ]
         solver.prepare()
-        with suppress(TimeoutError), client.as_current():  # who comes later does not wait for it
-            _distributed().wait(loading, timeout=LOADING)
         REQUESTS.raise_if_asked()
         run.start_clock()
         coordinator = Coordinator(run, solver, client)

@@ -1,13 +1,13 @@
-"""Work on a part of a tree: some open nodes, given by somebody who counts their bounds meanwhile.
+"""Work on a part of a tree, turn by turn: open nodes that a coordinator has handed out.
 
-What comes back is a tree again: the nodes that are left, with the largest bound of anything that
-was discarded on the way. So whoever hands parts out knows at every moment a bound of the whole: the
-largest of the nodes that wait, of the parts that are out *as they were given*, and of what came
-back. A part that never comes back is as if it had not been given.
+A part stays with its worker between turns, with everything that its engine has found: vertices,
+rows that matter, pseudo-costs. An answer holds the best structure, the largest bound of what stays,
+and the nodes that the coordinator has asked for: a surplus for other workers, or now and then a
+copy of all. A node found again from its box alone costs its first iterations once more, so nodes
+that stay are worth more than nodes that travel.
 
-The engine of a part, with the rows it uses, is kept for the next part of the same problem. The
-pseudo-costs that a part adds go back with the answer, and the next part begins with those of all
-workers: vehicle SM with two of them needs x0.88 and x0.95 of the nodes to a bound (two seeds).
+The pseudo-costs that a turn adds go back with the answer, and the next turn begins with those of
+all workers: vehicle SM with two of them needs x0.88 and x0.95 of the nodes to a bound (two seeds).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import hashlib
 import math
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,10 +29,17 @@ from marginbn import __version__
 from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.engine import Search
+from marginbn.solvers.branch_bound.kernels.node_pool import (
+    move_nodes,
+    new_pool,
+    top_bound,
+    with_room,
+)
 from marginbn.solvers.branch_bound.workers import first_pool, gather, load
 from marginbn.solvers.checkpoint import Arrays, OpenNodes, parse
 from marginbn.solvers.result import Status, fingerprint, relative_gap
 from marginbn.solvers.run import Limits, Run, Stopped
+from marginbn.solvers.sizes import KEPT_VERTICES
 from marginbn.solvers.tree_search import initial_bound
 
 if TYPE_CHECKING:
@@ -44,7 +52,7 @@ MEAN = -5
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Nodes to work on, the best structure known, and how long."""
+    """A turn: new nodes, the best structure known, and how long."""
 
     arrays: Mapping[str, NDArray[np.generic]]
     selection: IntArray
@@ -53,12 +61,18 @@ class Task:
     seed: int = 0
     memory: int | None = None
     pseudocosts: FloatArray | None = None  # of all workers
+    slot: str = ""  # names the part: the worker has one part for every slot
+    goes_on: bool = False  # with what the worker has in the slot, besides the new nodes
+    surplus: int = 0  # nodes to give back, every second one of the best
+    is_copied: bool = False  # whether all nodes are wanted; they stay all the same
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What is left of the nodes, the best structure, the number of nodes worked on, by which engine
-    for which problem, and what this has added to the pseudo-costs.
+    """What a turn has found, and which engine worked on which problem.
+
+    ``arrays`` are the nodes that were asked for, or all of them where nothing stays; ``count`` and
+    ``bound`` are about the nodes that stay.
     """
 
     arrays: Arrays
@@ -67,6 +81,12 @@ class Answer:
     nodes: int
     stamp: str = ""
     pseudocosts: FloatArray | None = None
+    count: int = 0
+    bound: float = -math.inf
+
+
+class PartLostError(Exception):
+    """A worker has nothing in the slot that a turn goes on with."""
 
 
 class PartSearch(Search):
@@ -79,26 +99,40 @@ class PartSearch(Search):
         self.rows.extend(self.rows.margins(self.main.work.bounding, vertex))
         self._known = vertex
 
-    def take(self, run: Run, nodes: OpenNodes, pseudocosts: FloatArray | None = None) -> None:
-        """Begin with a part; everything that is left of an earlier one is forgotten."""
+    def take(
+        self,
+        run: Run,
+        nodes: OpenNodes,
+        pseudocosts: FloatArray | None = None,
+        goes_on: bool = False,
+    ) -> None:
+        """Begin a turn with more nodes; what is left of an earlier part is forgotten, unless the
+        turn ``goes_on`` with it.
+        """
         self.run, self.is_open = run, False
         self.team.stop[0] = 0
-        self.main.reserve = 0
-        empty = first_pool(self.encoding)
-        order = np.argsort(-nodes.bound, kind="stable")
-        self.main.pool = load(empty, self.encoding.instance, self.root, nodes, order)
-        self.schedule.next_stop = self.schedule.batch
-        self.main.incumbent.found[0] = self.main.reported
+        main = self.main
+        main.reserve = 0
+        floor = float(main.pool.state.floor) if goes_on else -math.inf
+        if not goes_on:
+            main.pool = first_pool(self.encoding)
+            self.schedule.next_stop = self.schedule.batch
+        if len(nodes.bound) or not goes_on:
+            order = np.argsort(-nodes.bound, kind="stable")
+            main.pool = load(main.pool, self.encoding.instance, self.root, nodes, order)
+            main.pool.state.floor = max(floor, nodes.floor)
+        self.nodes_before = self.team.nodes
+        main.incumbent.found[0] = main.reported
         self.leaf_value = -np.inf
-        table = self.main.work.gains
+        table = main.work.gains
         if pseudocosts is not None:
             mean = table[MEAN].copy()  # one's own: means do not add up
             table[:] = pseudocosts
             table[MEAN] = mean
         self.pseudocosts_before = table.copy()
+        self.set_open()
         self._announce_incumbent()
         self._see_incumbent()
-        self.set_open()
 
     def _see_incumbent(self) -> None:
         """Use the rows that matter at the best structure, too: with those of another place bounds
@@ -109,11 +143,24 @@ class PartSearch(Search):
             self.rows.extend(self.rows.margins(self.main.work.bounding, vertex))
             self._known = vertex
 
-    @property
-    def left(self) -> OpenNodes:
-        """The nodes that are open now."""
-        with self.team.at_rest() as pools:
-            return gather(pools)
+    def give(self, surplus: int, is_copied: bool) -> OpenNodes:
+        """The nodes that are asked for; what is within the gap is none any more."""
+        main = self.main
+        if self.is_closed:
+            floor = max(float(main.pool.state.floor), top_bound(main.pool))
+            main.pool = first_pool(self.encoding)
+            main.pool.state.floor = floor
+        if is_copied:
+            return gather([main.pool])
+        count = min(surplus, int(main.pool.state.open) // 2)
+        given = with_room(new_pool(self.encoding.instance, 0, 0, KEPT_VERTICES), count)
+        if count:
+            move_nodes(main.pool, given, count, True)
+        given.state.floor, given.state.root_bound = (
+            main.pool.state.floor,
+            main.pool.state.root_bound,
+        )
+        return gather([given])
 
     def report(self) -> bool:
         """Structures alone: the bound of a part is none of the whole problem, in all of which the
@@ -139,56 +186,62 @@ def stamp(problem: StructureProblem) -> str:
     return f"marginbn {__version__} {code.hexdigest()[:8]}, problem {fingerprint(problem)[:16]}"
 
 
-Kind = tuple[StructureProblem, "BranchBoundSolver"]
-_KEPT: list[tuple[Kind, PartSearch]] = []
+_KEPT: dict[str, tuple[str, BranchBoundSolver, PartSearch]] = {}
+"""Engines by slot, with the stamp of their problem; made in advance under an empty name. The first
+word of a slot names the search.
+"""
+
 _LOCK = threading.Lock()
 
 
-def _borrow(kind: Kind) -> PartSearch | None:
-    """The engine of this problem and solver, if it is here and unused; others are given up."""
+def _borrow(slot: str, kind: str, solver: BranchBoundSolver) -> PartSearch | None:
+    """The engine of a slot, or one made in advance; those of other searches are given up."""
+    searches = ("", slot.partition(" ")[0])
     with _LOCK:
-        kept = [own for known, own in _KEPT if known[0] is kind[0] and known[1] == kind[1]]
-        _KEPT.clear()
-        return kept[0] if kept else None
-
-
-def _give_back(kind: Kind, search: PartSearch) -> None:
-    with _LOCK:
-        _KEPT[:] = [(kind, search)]
+        for name, (known, _, _) in list(_KEPT.items()):
+            if known != kind or name.partition(" ")[0] not in searches:
+                del _KEPT[name]
+        kept = _KEPT.pop(slot, None) or _KEPT.pop("", None)
+    return kept[2] if kept is not None and kept[1] == solver else None
 
 
 def get_ready(solver: BranchBoundSolver, problem: StructureProblem, memory: int | None) -> str:
     """Make the engine of a problem before its first part comes; returns its stamp."""
     solver.prepare()
-    run = Run(problem, Limits(memory=memory))
-    kind = problem, solver
-    _give_back(kind, _borrow(kind) or PartSearch(run, solver))
-    return stamp(problem)
+    kind = stamp(problem)
+    made = _borrow("", kind, solver) or PartSearch(Run(problem, Limits(memory=memory)), solver)
+    with _LOCK:
+        _KEPT[""] = kind, solver, made
+    return kind
 
 
 def solve_part(solver: BranchBoundSolver, problem: StructureProblem, task: Task) -> Answer:
     """Work on a part for some seconds, or until nothing of it is left."""
     solver.prepare()
-    limits = Limits(task.seconds, None, task.gap, task.memory)
-    run = Run(problem, limits, seed=task.seed)
+    kind = stamp(problem)
+    run = Run(problem, Limits(task.seconds, None, task.gap, task.memory), seed=task.seed)
     run.start_clock()
     run.offer(task.selection)
     run.improve_bound(initial_bound(problem))
-    left: OpenNodes | None = None
-    nodes, added = 0, None
+    if task.goes_on and task.slot not in _KEPT:
+        raise PartLostError
     try:
-        search = _borrow((problem, solver)) or PartSearch(run, solver)
-        given = parse(dict(task.arrays), 8 * search.main.pool.words.shape[1])
-        search.take(run, given, task.pseudocosts)
-        _search(run, search)
-        left, nodes = search.left, search.team.nodes
-        added = search.main.work.gains - search.pseudocosts_before
-        _give_back((problem, solver), search)
+        search = _borrow(task.slot, kind, solver) or PartSearch(run, solver)
     except Stopped:  # the time was too short to begin
-        pass
-    arrays = dict(task.arrays) if left is None else left.arrays
+        return Answer(dict(task.arrays), task.selection, run.objective, 0, kind)
+    given = parse(dict(task.arrays), 8 * search.main.pool.words.shape[1])
+    with suppress(Stopped):
+        search.take(run, given, task.pseudocosts, task.goes_on)
+        _search(run, search)
+    nodes = search.team.nodes - search.nodes_before
+    arrays = search.give(task.surplus, task.is_copied).arrays
+    pool = search.main.pool
+    added = search.main.work.gains - search.pseudocosts_before
+    with _LOCK:
+        _KEPT[task.slot] = kind, solver, search
     assert run.selection is not None  # the one of the task, at the least
-    return Answer(arrays, run.selection, run.objective, nodes, stamp(problem), added)
+    found = run.selection, run.objective, nodes, kind, added
+    return Answer(arrays, *found, int(pool.state.open), top_bound(pool))
 
 
 def _search(run: Run, search: PartSearch) -> None:
