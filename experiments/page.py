@@ -9,7 +9,7 @@ from experiments import comparison, figures, learning_curves, missing_features, 
 from experiments.methods import LABELS
 from experiments.origin import mixture
 from experiments.protocol import HERE
-from experiments.records import Record
+from experiments.records import Record, unit_of
 from experiments.render import MISSING, Cell, Grid
 from experiments.results import collect
 from marginbn.files import write_text
@@ -52,6 +52,7 @@ def _sections(
     drawn = {path.stem for path in figures.write(records, curves, folder)}
     more = comparison.grids(results)
     lines = [part for line in mixture(r["origin"] for r in records) for part in (line, "")]
+    lines += [part for line in commits(records) for part in (line, "")]
     lines += heading("Networks and today's classifiers")
     lines += _grids(more[name] for name in ("extended", "duels") if name in more)
     lines += _pictures(drawn, "critical_accuracy", "critical_log_loss")
@@ -75,6 +76,15 @@ def _sections(
     lines += _grids(missing_features.grids(hidden, LABELS)) if hidden else ["Not run yet.", ""]
     lines += heading("By data set")
     return lines + _grids(more[name] for name in ("accuracy", "log_loss", "brier") if name in more)
+
+
+def commits(records: Iterable[Record]) -> list[str]:
+    """A sentence for each commit: the methods whose records it made."""
+    methods: dict[str, set[str]] = {}
+    for record in records:
+        name = unit_of(record).method
+        methods.setdefault(str(record["origin"]["commit"]), set()).add(LABELS.get(name, "table 1"))
+    return [f"Records of commit {c}: {', '.join(sorted(m))}." for c, m in sorted(methods.items())]
 
 
 def heading(title: str, line: str = "-") -> list[str]:

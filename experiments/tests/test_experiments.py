@@ -713,6 +713,11 @@ def test_audit(folder, finished, capsys):
     record = read_one(finished, Unit("corral", "mdl", S))
     forged = record | {"log_loss": record["log_loss"] + 1e-4}
     assert [f.differing for f in audit.audit([record, forged], folder)] == [(), ("log_loss",)]
+    searched = read_one(finished, Unit("corral", "sm", S))
+    entries = searched["validation"]
+    for gap, differing in ((5e-7, ()), (0.01, ("validation",))):  # within the tolerance, or not
+        other = searched | {"validation": [entries[0] | {"max_gap": gap}, *entries[1:]]}
+        assert [f.differing for f in audit.audit([other], folder)] == [differing]
 
 
 def test_what_can_be_audited(finished):

@@ -317,6 +317,8 @@ def test_page(tmp_path):
         made.append(made_record(name, method, 0, [1, 1, len(method) > 2, 0], loss=len(name) / 10))
     text = page.write(made, [], [], tmp_path / "results.rst")
     assert "Table 2. Mean classification accuracy" in text
+    commit = made[0]["origin"]["commit"]
+    assert f"Records of commit {commit}: HistGradientBoosting, NB, SM, table 1." in text
     assert "figure:: _static/experiments/critical_log_loss.svg" in text
     assert (tmp_path / "_static" / "experiments" / "critical_log_loss.svg").exists()
     assert text.count("Not run yet.") == 2  # learning curves and missing features
