@@ -143,26 +143,20 @@ class ColumnProfile:
 
     Parameters
     ----------
-    name
-        Of the column.
-    wanted
-        The kind that the user wants, None if it is to be found out.
-    is_text
-        Whether the values are fields of a text file.
-    is_numeric
-        Whether every value is a number.
-    few
-        The distinct numbers while these are whole and at most ten; None afterwards.
-    levels
-        Distinct values with their numbers of rows, in the order in which they turn up.
-    declared
-        Categories in declared order; None if nothing declares one.
+    name, wanted, is_text
+        Of the column, the kind that the user wants (None: to be found out), and whether the values
+        are fields of a text file.
+    is_numeric, few
+        Whether every value is a number; the distinct ones while they are whole and at most ten,
+        None afterwards.
+    levels, declared
+        Distinct values with their numbers of rows, in the order in which they turn up, and
+        categories in declared order, if anything declares one.
     missing
         Of every block, which of its rows have no value.
-    is_partial
-        Whether `levels` lacks rows, because the column seemed to hold measurements.
-    is_overfull
-        Whether there are more levels than are kept; then none are.
+    is_partial, is_overfull
+        Whether `levels` lacks rows, because the column seemed to hold measurements, and whether
+        there are more levels than are kept; then none are.
     """
 
     name: str
@@ -245,22 +239,17 @@ class ColumnProfile:
             return "categorical"
         if not (self.levels or self.is_partial or self.is_overfull):  # there is no value
             return "numeric"
-        if self.is_text and not self.is_numeric:
-            return self._kind_of_fields()
-        return "numeric" if self.is_numeric and self.few is None else "categorical"
-
-    def _kind_of_fields(self) -> Kind:
-        """Fields that pyarrow does not read as finite numbers: +1, inf, or words."""
-        numbers = [parse_number(text.strip()) for text in self.levels]
-        if any(number is None for number in numbers) or self.is_partial:
+        if not self.is_text or self.is_numeric:
+            return "numeric" if self.is_numeric and self.few is None else "categorical"
+        # fields that pyarrow does not read as finite numbers: +1, inf, or words
+        numbers = {parse_number(text.strip()) for text in self.levels}
+        if None in numbers or self.is_partial:
             return "categorical"
         whole = all(np.isfinite(n) and n == np.floor(n) for n in numbers if n is not None)
-        return "categorical" if whole and len(set(numbers)) <= MAX_CODE_VALUES else "numeric"
+        return "categorical" if whole and len(numbers) <= MAX_CODE_VALUES else "numeric"
 
     def decide(self) -> ColumnReading:
-        """How all rows of the column are to be read. Texts of categories stay as written; where all
-        are plain whole numbers they become ints.
-        """
+        """How all rows are to be read: texts as written, but ints where all are whole numbers."""
         kind = self.kind()
         if kind == "numeric":
             return ColumnReading(self.name, kind, self.is_text)
@@ -295,8 +284,8 @@ def profile_block(
 ) -> dict[str, ColumnProfile]:
     """Profiles of columns of one block, of the wanted kinds."""
     profiles = {name: ColumnProfile(name, kind, is_text) for name, kind in wanted.items()}
-    for name, profile in profiles.items():
-        profile.add(block.column(name))
+    for profile in profiles.values():
+        profile.add(block.column(profile.name))
     return profiles
 
 
@@ -307,9 +296,8 @@ def profile_block(
 class ColumnReading:
     """How the values of a column become numbers or categories, block after block.
 
-    Values are matched with categories by their label, fields of a file also by their number where
-    the categories are numbers (``2`` and ``2.0`` are one). A value that is no category gets a
-    place after them.
+    Values are matched by label, fields of a file also by number where the categories are numbers.
+    A value that is no category gets a place after them.
     """
 
     name: str
@@ -323,13 +311,12 @@ class ColumnReading:
         if self.kind == "numeric":
             return self._read_numbers(array)
         levels, places = levels_of(array)
-        if self.is_text and any("\0" in text for text in levels if text):
-            bad = next(i for i, text in enumerate(levels) if text and "\0" in text)
-            reason = "holds a NUL byte; this is not a text file"
-            raise CellError(int((places == bad).argmax()), f"column {self.name!r}", reason)
         codes: list[int] = []
         more: dict[str, int] = {}
-        for value in levels:
+        for place, value in enumerate(levels):
+            if self.is_text and value and "\0" in value:
+                reason = "holds a NUL byte; this is not a text file"
+                raise CellError(int((places == place).argmax()), f"column {self.name!r}", reason)
             code = self.code_of(value)
             if code is None:
                 code = more.setdefault(self.label_of(value), len(self.categories) + len(more))
@@ -369,14 +356,12 @@ class ColumnReading:
         numbers = numbers_of_fields(array) if self.is_text and is_text else None
         if numbers is None:
             numbers = self._numbers_of_levels(array) if is_text else numbers_of(array)
-        if np.isinf(numbers).any():
-            row = int(np.isinf(numbers).argmax())
-            raise CellError(
-                row,
-                f"column {self.name!r}",
-                f"holds {numbers[row]:g}, but numbers must be finite; make it missing, or declare "
-                "the column categorical",
-            )
+        is_infinite = np.isinf(numbers)
+        if is_infinite.any():
+            row = int(is_infinite.argmax())
+            reason = "but numbers must be finite; make it missing, or declare the column"
+            reason = f"holds {numbers[row]:g}, {reason} categorical"
+            raise CellError(row, f"column {self.name!r}", reason)
         return Column.numeric(self.name, numbers)
 
     def _numbers_of_levels(self, array: pa.Array) -> FloatArray:

@@ -1,16 +1,14 @@
 """Rows to learn from: a table after one pass, prepared, weighted and encoded.
 
-Tables in memory, files, folders and the partitions of a cluster take the same steps:
+Tables in memory, files, folders and the partitions of a cluster take the same steps, so the same
+rows give the same kinds, states, cuts and codes wherever they come from:
 
 1. A *survey* is one pass. It finds what every column holds (``profile.py``), the class of every
-   row, where values are missing, and draws the fixed sample (``labelled.py``). A table that is no
-   longer than the sample is then in memory as a whole.
+   row, where values are missing, and draws the fixed sample (``labelled.py``).
 2. What becomes of columns (``preparation.py``) follows from counts of all rows and from the sample;
    which rows stay follows from where values are missing.
 3. Numbers are cut by the rows of the sample that stay, and all rows become codes, block by block.
-
-So the same rows give the same kinds, states, cuts and codes wherever they come from. Codes of more
-than :data:`IN_MEMORY_BYTES` go to a nameless temporary file that is mapped into memory.
+   Those of more than :data:`IN_MEMORY_BYTES` are mapped from a nameless temporary file.
 """
 
 from __future__ import annotations
@@ -76,17 +74,14 @@ class Survey:
 
     Parameters
     ----------
-    target
-        Name of the class variable; None if there is none.
+    target, classes, class_codes, weights
+        Name of the class variable (None if there is none) and its labels, sorted; the class and
+        the weight of every row.
     sample, positions
         The features of the rows of the sample, and the numbers of these rows.
-    counts
+    counts, missing
         Rows of every category of the categorical columns, but for those of too many values to
-        count.
-    missing
-        Rows without a value, of every column that lacks some.
-    classes, class_codes, weights
-        Class labels, sorted; the class and the weight of every row.
+        count; and rows without a value, of every column that lacks some.
     rows
         The rows themselves: in memory, or a source and how its columns are read.
     """
@@ -135,9 +130,7 @@ class Survey:
         return source.each(partial(_answer_block, work=work, readings=own), [r.name for r in own])
 
     def fingerprint(self) -> str:
-        """SHA-256 of what is learned from: of the rows of the sample, and of the counts, classes
-        and weights of all rows where they are more.
-        """
+        """SHA-256 of the sample, and of counts, classes and weights where there are more rows."""
         if self.is_whole:
             return self.drawn.fingerprint()
         digest = hashlib.sha256(self.drawn.fingerprint().encode())
@@ -253,7 +246,7 @@ def _look(
         is_text=source.is_text,
         largest=largest_key(n_rows),
     )
-    began, is_foretold = monotonic(), time_limit is None or n_rows is None
+    began, is_open = monotonic(), time_limit is not None and n_rows is not None
     merged: _Part | None = None
     for part in source.each(look, [*kinds, *([] if target is None else [target])]):
         if merged is None:
@@ -261,23 +254,18 @@ def _look(
         else:
             merged.merge(part)
         seconds = monotonic() - began
-        if not is_foretold and seconds > FORETOLD_AFTER:
-            is_foretold = True
-            _foretell(seconds, merged.n_rows / (n_rows or 1), time_limit or 0.0)
+        if is_open and seconds > FORETOLD_AFTER:
+            is_open, expected = False, N_PASSES * seconds * (n_rows or 0) / merged.n_rows
+            if time_limit is not None and expected > time_limit:
+                warn_user(
+                    f"reading alone will take about {expected:.0f} s, more than "
+                    f"time_limit={time_limit:g}: hardly any time is left to search; a larger "
+                    "time_limit, or fewer rows, helps",
+                    OptimalityWarning,
+                )
     if merged is None:
         raise source.empty()
     return merged
-
-
-def _foretell(seconds: float, share: float, time_limit: float) -> None:
-    """Warn if reading, of which so much is done, will take longer than there is time."""
-    expected = N_PASSES * seconds / share
-    if expected > time_limit:
-        warn_user(
-            f"reading alone will take about {expected:.0f} s, more than time_limit={time_limit:g}: "
-            "hardly any time is left to search; a larger time_limit, or fewer rows, helps",
-            OptimalityWarning,
-        )
 
 
 def _survey_block(
@@ -303,16 +291,15 @@ def _count_again(source: Source, profiles: dict[str, ColumnProfile]) -> None:
     for name in again:
         profiles[name].levels.clear()
         profiles[name].is_partial = False
-    look = partial(_levels_of_block, names=again, is_text=source.is_text)
+    wanted: dict[str, Kind | None] = dict.fromkeys(again, "categorical")
+    look = partial(_profile_block, wanted=wanted, is_text=source.is_text)
     for found in source.each(look, again) if again else ():
         for name in again:
             profiles[name].levels.update(found[name].levels)
 
 
-def _levels_of_block(
-    block: pa.Table, _: int, names: Sequence[str], is_text: bool
-) -> dict[str, ColumnProfile]:
-    return profile_block(block, dict.fromkeys(names, "categorical"), is_text)
+def _profile_block(block: pa.Table, _: int, **settings: Any) -> dict[str, ColumnProfile]:
+    return profile_block(block, **settings)
 
 
 def _class_codes(
@@ -343,14 +330,10 @@ class TrainingRows:
 
     Parameters
     ----------
-    found, settings
-        The table, and how it becomes rows to learn from.
-    preparation
-        What becomes of the columns.
-    missing
-        Where values of all rows are missing.
-    cost
-        What becomes of rows with missing values.
+    found, settings, preparation
+        The table, how it becomes rows to learn from, and what becomes of its columns.
+    missing, cost
+        Where values of all rows are missing, and what becomes of these rows.
     said
         What was done and what should give pause, one line each, as the warnings said it.
     began
