@@ -28,7 +28,9 @@ from marginbn import (
     verify_certificate,
 )
 from marginbn.class_model.basis import learn_cells
+from marginbn.class_model.choose import START
 from marginbn.class_model.trainer import train_class_model
+from marginbn.classifiers import trained
 from marginbn.classifiers.progress import hearing_phases
 from marginbn.cli.options import in_options
 from marginbn.data.labelled import LabelledTable
@@ -310,6 +312,19 @@ def test_an_emergency_brake_costs_quality_never_sense(load):
     assert own <= other + 0.01
     quality = clf.held_out_.quality(clf.classes_)
     assert quality.log_loss < 0.5 * np.log(len(clf.classes_))
+
+
+def test_a_large_table_that_is_late_is_not_judged(monkeypatch):
+    """Its usual amount of smoothing is taken: a first trial would exceed the limit by far."""
+    monkeypatch.setattr(trained, "QUICK_VALUES", 0)
+    X, y = shop(300)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", OptimalityWarning)
+        clf = BNClassifier(time_limit=1e-9).fit(X, y)
+    assert any("left no time to choose the smoothing" in str(w.message) for w in caught)
+    assert clf.held_out_ is None
+    assert clf.class_model_.precisions == START
+    assert np.mean(clf.predict(X) == y) > np.mean(y == y.mode()[0])
 
 
 def test_an_emergency_brake_says_what_it_cost():

@@ -39,6 +39,11 @@ SEARCHING, CHOOSING, TRAINING = 0.5, 0.7, 0.9
 a first choice and :data:`~marginbn.class_model.trainer.LEAST_STEPS` steps are made in any case.
 """
 
+QUICK_VALUES = 2_000_000
+"""Values (rows x features) of a table for which a first choice takes about a second; of a larger
+one none is made if it is late: a usual amount of smoothing is taken, and nothing is held out.
+"""
+
 
 @dataclass(frozen=True, eq=False)
 class CellTraining(EncodedTraining):
@@ -120,8 +125,15 @@ def train_tables(
         return time_limit is not None and rows.elapsed() > share * time_limit
 
     table, choice, given = rows.sample(), None, (training.cells, structure, training.rows)
+    is_too_late = training.rows.codes.size > QUICK_VALUES and has_passed(CHOOSING)
+    if is_too_late and not is_stopped:
+        warn_user(
+            "time_limit left no time to choose the smoothing: a usual amount is taken, and the "
+            "quality on held-out rows is not known; a larger time_limit chooses it",
+            OptimalityWarning,
+        )
     try:
-        if not is_stopped:
+        if not (is_stopped or is_too_late):
             choice = choose_precisions(
                 table,
                 training.classes,
@@ -138,7 +150,8 @@ def train_tables(
             OptimalityWarning,
         )
     if choice is None:
-        return train_class_model(*given, START), None
+        is_late = (lambda: has_passed(TRAINING)) if is_too_late else (lambda: False)
+        return train_class_model(*given, START, is_late), None
     tell_phase("training")
     model = train_class_model(*given, choice.precisions, lambda: has_passed(TRAINING))
     if not choice.is_complete or (has_passed(TRAINING) and model.gap > CERTIFIED):
