@@ -1,8 +1,7 @@
 """One column of a table: numbers, or codes with the categories behind them; and what may be a cell.
 
 A numeric column keeps float64 numbers, NaN where a value is missing. A categorical column keeps
-int32 codes (-1 where missing) into a tuple of categories, so that everything later is array code
-and the labels are touched once per category instead of once per cell. How kinds are found is in
+int32 codes (-1 where missing) into a tuple of categories. How kinds are found is in
 :mod:`~marginbn.data.profile`.
 
 Cells hold text, numbers of any real type, booleans, dates, or a sign for missing (None, NaN, pandas
@@ -58,17 +57,13 @@ class Column:
 
     Parameters
     ----------
-    name
-        Name of the column.
-    kind
-        ``"numeric"`` or ``"categorical"``.
+    name, kind
+        Of the column.
     numbers
         float64 (n_rows,), NaN for missing; empty if categorical.
-    codes
-        int32 (n_rows,), index into `categories`, -1 for missing; empty if numeric.
-    categories
-        Distinct str, int, float or bool values with distinct labels; empty if numeric. May hold
-        declared categories that no row uses.
+    codes, categories
+        int32 (n_rows,), -1 for missing, into distinct values with distinct labels, of which some
+        may be declared and not used; empty if numeric.
     """
 
     name: str
@@ -81,8 +76,9 @@ class Column:
     def numeric(cls, name: str, values: NDArray[Any]) -> Column:
         """Numeric column of `values`; NaN is missing, infinities are refused."""
         floats = np.ascontiguousarray(values, dtype=np.float64)
-        if np.isinf(floats).any():
-            row = int(np.flatnonzero(np.isinf(floats))[0])
+        is_infinite = np.isinf(floats)
+        if is_infinite.any():
+            row = int(is_infinite.argmax())
             raise InputError(
                 f"column {name!r} holds {floats[row]} in row {row} (the first row is 0); numeric "
                 "columns must be finite: replace inf, for instance by NaN for missing"
@@ -122,9 +118,8 @@ class Column:
         """float64 numbers with NaN, or an object array of categories with None for missing."""
         if self.kind == "numeric":
             return self.numbers
-        lookup = np.empty(len(self.categories) + 1, dtype=object)
+        lookup = np.full(len(self.categories) + 1, None)  # code -1 points to the last
         lookup[:-1] = self.categories
-        lookup[-1] = None  # which is what code -1 points to
         return lookup[self.codes]
 
     def take(self, rows: NDArray[Any]) -> Column:
@@ -146,14 +141,13 @@ class Column:
             known = ~np.isnan(self.numbers)
             levels, codes[known] = np.unique(self.numbers[known], return_inverse=True)
             return Column.categorical(self.name, codes, map(whole_as_int, levels.tolist()))
-        levels = np.array([parse_number(c) for c in self.categories] + [np.nan], dtype=np.float64)
-        is_bad = np.isnan(levels)
-        is_bad[-1] = False
-        rows = np.flatnonzero(is_bad[self.codes])
-        if len(rows):
+        levels = np.array([*map(parse_number, self.categories), np.nan], dtype=np.float64)
+        is_bad = np.isnan(levels[self.codes]) & (self.codes >= 0)
+        if is_bad.any():
+            row = int(is_bad.argmax())
             raise InputError(
-                f"column {self.name!r} is to be numeric, but row {rows[0]} (the first row is 0) "
-                f"holds {self.categories[self.codes[rows[0]]]!r}, which is no number; correct it, "
+                f"column {self.name!r} is to be numeric, but row {row} (the first row is 0) "
+                f"holds {self.categories[self.codes[row]]!r}, which is no number; correct it, "
                 "make it missing, or declare the column categorical"
             )
         return Column.numeric(self.name, levels[self.codes])
@@ -204,9 +198,7 @@ class CellTypeError(InputError, TypeError):
 
 
 class CellError(InputError):
-    """A value of a block that cannot be used, by its row in the block, counted from 0; ``begin``
-    names the column.
-    """
+    """A value that cannot be used, by its row in the block; ``begin`` names the column."""
 
     def __init__(self, row: int, begin: str, reason: str) -> None:
         super().__init__(f"{begin} row {row} (the first row is 0) {reason}")
@@ -227,9 +219,8 @@ def as_input_errors() -> Iterator[None]:
 
 
 def parse_number(value: Scalar | Decimal | Fraction) -> float | None:
-    """The number a value stands for, None if it is none.
-
-    Stricter than ``float``: no underscores, no foreign digits, no text that spells NaN.
+    """The number a value stands for, None if it is none: as ``float``, but without underscores,
+    foreign digits and texts that spell NaN.
     """
     if isinstance(value, str):
         if "_" in value or not value.isascii():

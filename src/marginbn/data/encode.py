@@ -5,10 +5,8 @@ has the categories seen in training. Code -1 stands for "not known": a missing v
 category that training never saw. With the policies ``missing="state"`` and ``"auto"`` a column that
 has missing values in training gets one more state for them.
 
-Categories that training never saw are told in one warning per prediction, with the likely reason.
-They count as missing, which is right for a new colour and wrong for a column that has become text,
-lost its upper case or been written with decimals on its way: then every prediction is made without
-it. A label that differs from one of training by nothing but that looks like a slip.
+Categories that training never saw count as missing, and one warning per prediction names them. A
+label that differs from one of training by no more than case, spaces or decimals looks like a slip.
 
 Tables without a class have bins of about equal weight; weights count as repetitions.
 """
@@ -47,10 +45,9 @@ class Coding:
     ----------
     name, kind
         Of the column.
-    cuts
-        Bin edges of a numeric column, increasing; values up to and including a cut lie left.
-    categories
-        Values of a categorical column, in the order of their codes.
+    cuts, categories
+        Bin edges of a numeric column, increasing, where a value up to and including a cut lies
+        left; or values of a categorical column, in the order of their codes.
     missing_state
         Whether the last state stands for a missing value.
     values
@@ -67,10 +64,9 @@ class Coding:
     @property
     def variable(self) -> Variable:
         """The variable that the coded column is."""
+        labels = tuple(map(str, self.categories))
         if self.kind == "numeric":
-            labels = name_bins(np.array(self.cuts))
-        else:
-            labels = tuple(str(c) for c in self.categories)
+            labels = name_bins(self.cuts)
         if self.missing_state:
             missing = MISSING_LABEL
             while missing in labels:
@@ -176,18 +172,14 @@ def learn_codings(
 
     Parameters
     ----------
-    rows, class_codes, n_classes
-        Prepared rows with their classes; none of them lacks a value in a column that has no state
-        for it.
-    state_columns
-        Columns in which missing is a state.
+    rows, class_codes, n_classes, state_columns
+        Prepared rows with their classes, and the columns in which missing is a state.
     n_bins
         Cuts numbers at quantiles, into bins of about equal weight, instead of by the class.
     is_whole
         Whether these are all rows; otherwise other rows may have categories that these have not.
     is_late
-        Asked before every numeric column of many rows: then the rest are cut by some of the rows,
-        with a :class:`DataWarning`.
+        Asked before every numeric column of many rows: if so the rest are cut by some of them.
     """
     codings, hurried = [], list[str]()
     few: IndexArray | None = None

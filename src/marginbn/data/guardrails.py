@@ -84,10 +84,8 @@ def drop_of(names: Sequence[str]) -> str:
 
 
 def _may_leak(column: Column, y: IntArray) -> bool:
-    """Whether some rows leave it open that the column gives the class away: most do not.
-
-    Values, or as many bins of them, have a majority class in these rows; a column that is right in
-    nearly all rows must be wrong in few of these.
+    """Whether some rows leave it open that the column gives the class away: the majority classes of
+    its values, or of as many bins of them, are then wrong in few of these rows.
     """
     few, own = column.take(np.arange(min(len(y), GLANCE_ROWS))), y[:GLANCE_ROWS]
     codes = few.codes
@@ -101,11 +99,9 @@ def _may_leak(column: Column, y: IntArray) -> bool:
 
 
 def _leak(column: Column, y: IntArray) -> tuple[int, int] | None:
-    """Held-out rows that the column alone gets right, and how many there are; None if it does not
-    get nearly all of them right.
-
-    Each half of the rows is judged by the other. With e errors, e + 3 bounds the number that is to
-    be expected with a confidence of 95 % if e is 0, so that a small table is no proof.
+    """Held-out rows that the column alone gets right, and how many there are; None if it gets some
+    wrong. Each half of the rows is judged by the other. With e errors, e + 3 bounds the number that
+    is to be expected with a confidence of 95 % if e is 0, so that a small table is no proof.
     """
     n_classes = int(y.max()) + 1
     if n_classes < 2 or n_classes > len(y) // 2:
@@ -144,10 +140,8 @@ def _judge(
 
 
 def _one_to_one(table: Table) -> list[list[str]]:
-    """Groups of columns whose values go together, the first column of each group first.
-
-    Values are numbered in the order in which they turn up: columns that determine each other have
-    the same numbers. Columns of nearly nothing but different values do so by chance.
+    """Groups of columns whose values go together: numbered in the order in which they turn up they
+    are equal. Columns of nearly nothing but different values are so by chance.
     """
     begun: dict[bytes, list[Column]] = {}  # most columns differ in the first rows already
     for column in table.columns:
@@ -195,8 +189,7 @@ def _second_header(table: Table) -> str:
 
 def _repeated_rows(table: Table) -> int:
     """Rows that another one equals, where most different rows have a number of their own; else 0.
-
-    Rows that miss that number do not count: they have little to differ in.
+    Rows that miss that number do not count.
     """
     numeric = [c for c in table.columns if c.kind == "numeric"]
     if not numeric:

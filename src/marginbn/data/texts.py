@@ -1,8 +1,7 @@
 """Texts that mean more: amounts (``$1,234.50``, ``80 kg``) are numbers, dates are year, month and
 weekday. Both are recognised on the distinct values of a column.
 
-A column of such texts is kept as a categorical column, so that files, data frames and arrays look
-alike, until it is prepared. The user may declare its kind:
+A column of such texts stays categorical until it is prepared. The user may declare its kind:
 
 - ``"amount"``: the decimal sign is a point, thousands are set apart by commas;
 - ``"decimal-comma"``: the other way round, as in most of Europe;
@@ -114,12 +113,11 @@ def _amounts(texts: Sequence[str], kind: AmountKind) -> list[float | None]:
 def find_amounts(
     column: Column, counts: NDArray[np.integer] | None = None
 ) -> tuple[AmountKind, tuple[str, ...]] | None:
-    """The kind of a column of texts that are amounts, and the few words among them, if any;
-    ``counts`` are the rows of every category, if the column does not hold them all.
+    """The kind of a column of texts that are amounts, and the few words among them; ``counts`` are
+    the rows of every category, if the column does not hold them all.
 
-    Texts that both kinds can read (``1,234``) are amounts, unless another text of the column says
-    otherwise (``950,5``). None for plain numbers as text, which may well be codes, and where the
-    numbers are so few that they would count as codes too.
+    Texts that both kinds can read (``1,234``) are amounts, unless another text says otherwise
+    (``950,5``). None for plain numbers as text, and for so few numbers that they may be codes.
 
     Examples
     --------
@@ -193,14 +191,13 @@ def date_parts(column: Column, kind: DateKind = "date") -> tuple[Column, Column,
     """Year (a number), month and weekday of a column of dates."""
     column = column.as_kind("categorical")
     days = [_parsed(column.name, category, kind) for category in column.categories]
-    year, month, weekday = part_names(column.name)
-    years = np.array([float(day.year) for day in days] + [np.nan])
-    months = np.array([day.month - 1 for day in days] + [-1])
-    weekdays = np.array([day.weekday() for day in days] + [-1])
+    parts = [(float(d.year), d.month - 1, d.weekday()) for d in days] + [(np.nan, -1, -1)]
+    year, month, weekday = np.array(parts)[column.codes].T
+    names = part_names(column.name)
     return (
-        Column.numeric(year, years[column.codes]),
-        Column.categorical(month, months[column.codes], range(1, 13)),
-        Column.categorical(weekday, weekdays[column.codes], tuple(calendar.day_name)),
+        Column.numeric(names[0], year),
+        Column.categorical(names[1], month, range(1, 13)),
+        Column.categorical(names[2], weekday, tuple(calendar.day_name)),
     )
 
 
