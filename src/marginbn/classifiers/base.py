@@ -388,8 +388,7 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         data, model, held_out = training.data, None, None
         wants_model = self.parameters == "trained" and len(training.classes) > 1
         if wants_model and isinstance(training, CellTraining):
-            is_stopped = result is not None and result.status is Status.INTERRUPTED
-            model, held_out = self._train(rows, training, structure, is_stopped)
+            model, held_out = self._train(rows, training, structure, result)
         return Fitted(
             training.classes,
             training.coding,
@@ -410,7 +409,11 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         return rows.encode(is_late) if self.parameters == "counted" else encode_cells(rows)
 
     def _train(
-        self, rows: TrainingRows, training: CellTraining, structure: Structure, is_stopped: bool
+        self,
+        rows: TrainingRows,
+        training: CellTraining,
+        structure: Structure,
+        result: SolveResult | None,
     ) -> tuple[ClassModel, HeldOut | None]:
         """Tables trained on the structure; without a validation where the user wants to stop."""
         parameters = self.get_params(deep=False)
@@ -421,7 +424,8 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
             self._learn_again,
             seed=validation.seed_of(parameters.get("random_state")),
             time_limit=parameters.get("time_limit"),
-            is_stopped=is_stopped,
+            searched=0.0 if result is None else result.seconds,
+            is_stopped=result is not None and result.status is Status.INTERRUPTED,
         )
 
     def encode(self, X: Any) -> CodeArray:

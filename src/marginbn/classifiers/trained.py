@@ -41,7 +41,8 @@ a first choice and :data:`~marginbn.class_model.trainer.LEAST_STEPS` steps are m
 
 QUICK_VALUES = 2_000_000
 """Values (rows x features) of a table for which a first choice takes about a second; of a larger
-one none is made if it is late: a usual amount of smoothing is taken, and nothing is held out.
+one none is made if it would end late: a usual amount of smoothing is taken, and nothing is held
+out.
 """
 
 
@@ -98,6 +99,7 @@ def train_tables(
     *,
     seed: int,
     time_limit: float | None,
+    searched: float = 0.0,
     is_stopped: bool = False,
 ) -> tuple[ClassModel, HeldOut | None]:
     """Choose the amount of smoothing by validation, then train the tables of the structure.
@@ -112,8 +114,8 @@ def train_tables(
         Finds the structure of the training rows of a fold.
     seed
         Of the folds.
-    time_limit
-        Seconds for the whole fit; None for none.
+    time_limit, searched
+        Seconds for the whole fit (None for no limit), and those that the search took.
     is_stopped
         The user wants to stop: a usual amount of smoothing is taken, and nothing is held out. So it
         is when Ctrl-C ends the choice.
@@ -125,7 +127,9 @@ def train_tables(
         return time_limit is not None and rows.elapsed() > share * time_limit
 
     table, choice, given = rows.sample(), None, (training.cells, structure, training.rows)
-    is_too_late = training.rows.codes.size > QUICK_VALUES and has_passed(CHOOSING)
+    # a first choice takes as long as everything before but the search
+    expected, is_large = 2 * rows.elapsed() - searched, training.rows.codes.size > QUICK_VALUES
+    is_too_late = is_large and time_limit is not None and expected > TRAINING * time_limit
     if is_too_late and not is_stopped:
         warn_user(
             "time_limit left no time to choose the smoothing: a usual amount is taken, and the "
