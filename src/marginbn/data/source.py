@@ -60,21 +60,16 @@ class Source:
 
     Parameters
     ----------
-    names
-        Of all columns.
-    read
-        Begins a new pass over some columns: Arrow tables or record batches with them.
+    names, read
+        Of all columns, and what begins a new pass over some of them: Arrow tables or batches.
     origin
         What it was made of, for messages; empty for a table in memory.
-    is_text
-        Whether fields are texts of a file: spaces around them do not count, some of them mean
-        missing, and columns of numbers are to be found out.
-    kinds
-        Kinds that the source declares, as ARFF files do.
-    line_of
-        The line of a file in which a row begins, counted when an error needs it.
-    count
-        The number of rows if it is known without reading them.
+    is_text, kinds
+        Whether fields are texts of a file, where spaces do not count, some texts mean missing and
+        numbers are to be found out; and kinds that the source declares, as ARFF files do.
+    line_of, count
+        The line of a file in which a row begins, counted when an error needs it, and the number of
+        rows if it is known without reading them.
     elsewhere
         Answers of a function to all blocks, where the blocks are in other processes.
     """
@@ -104,8 +99,8 @@ class Source:
             yield _joined(waiting)
 
     def each(self, work: Work, names: Sequence[str] | None = None) -> Iterator[Any]:
-        """The answer of a function to every block and the number of its first row, given where the
-        block is; the function and its answers must be fit for another process.
+        """The answer of a function to every block and the number of its first row, where the block
+        is: the function and its answers must be fit for another process.
         """
         wanted = self.names if names is None else names
         if self.elsewhere is not None:
@@ -150,6 +145,10 @@ class Source:
 
         return replace(self, read=read)
 
+    def keeping(self, owner: object) -> Source:
+        """The same table, with what must not be removed before it."""
+        return replace(self, read=partial(_read_kept, owner, self.read))
+
     def whole(self, names: Sequence[str] | None = None) -> pa.Table:
         """All rows at once."""
         parts = list(self.blocks(names))
@@ -172,6 +171,12 @@ class Source:
                 f"{self.origin or 'the table'} has no column {absent[0]!r} to leave out"
             )
         return replace(self, names=tuple(n for n in self.names if n not in left_out))
+
+
+def _read_kept(
+    _: object, read: Callable[..., Iterator[Any]], names: Sequence[str]
+) -> Iterator[Any]:
+    return read(names)
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -467,12 +472,7 @@ def source_of_lazy_frame(frame: Any) -> Source:
     """The query runs once, into a temporary file, block by block by polars itself."""
     folder = TemporaryFolder()
     frame.sink_parquet(folder.path / "frame.parquet")
-    source = source_of_path(folder.path)
-
-    def read(names: Sequence[str], _: Any = folder) -> Iterator[Any]:
-        return source.read(names)
-
-    return replace(source, read=read, origin="polars LazyFrame")
+    return replace(source_of_path(folder.path).keeping(folder), origin="polars LazyFrame")
 
 
 def source_of_dask(frame: Any) -> Source:

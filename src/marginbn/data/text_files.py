@@ -20,7 +20,7 @@ import time
 import weakref
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -72,13 +72,6 @@ def not_text(path: str, line: int | None, byte: int, encoding: str = "UTF-8") ->
         f"as encoding={likely!r}"
     )
     return format_error(path, line, reason)
-
-
-def checked_delimiter(delimiter: str | None) -> str | None:
-    """The delimiter, if it can be one; a space stands for any number of them. None stays None."""
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise InputError(f"delimiter must be a single character such as ',', got {delimiter!r}")
-    return delimiter
 
 
 def checked_encoding(encoding: str) -> str:
@@ -148,10 +141,7 @@ def load_bytes(path: Path) -> bytes:
 def load_text(path: Path, encoding: str = "utf-8") -> str:
     """Text of a file, unpacked if its name says so, without byte order mark."""
     encoding = "utf-8-sig" if encoding == "utf-8" else encoding
-    text = decode_text(load_bytes(path), str(path), encoding)
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise format_error(str(path), line, "there is a NUL byte; this is not a text file")
+    text = _without_nul(decode_text(load_bytes(path), str(path), encoding), str(path))
     if not text.strip():
         raise format_error(str(path), None, "the file is empty")
     return text
@@ -172,18 +162,8 @@ def decode_text(data: bytes, path: str, encoding: str = "utf-8-sig") -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is to be split.
-
-    Parameters
-    ----------
-    path, encoding, delimiter
-        Of the file; the path serves messages only where rows come from a stream.
-    names
-        Of the columns.
-    skipped
-        Lines up to the end of the header.
-    is_plain
-        Whether pyarrow splits it.
+    """How a file is to be split: its name in messages, the names of the columns, the lines up to the
+    end of the header, and whether pyarrow splits it.
     """
 
     path: str
@@ -199,9 +179,9 @@ def find_layout(
 ) -> Layout:
     """Layout by the first bytes of a file, which may end within a row unless they are all."""
     text = _decoded_head(head, path, encoding, is_all)
-    if not text.strip():
-        raise format_error(path, None, "the file is empty")
-    delimiter = checked_delimiter(delimiter) or _sniffed(text, suffix)
+    if delimiter is None:
+        header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n ").partition("\n")[0])
+        delimiter = next((c for c in DELIMITERS[suffix] if c in header), DELIMITERS[suffix][0])
     reader = csv.reader(
         _spaces_trimmed(io.StringIO(text, newline=""), delimiter),
         delimiter=delimiter,
@@ -229,16 +209,15 @@ def _decoded_head(head: bytes, path: str, encoding: str, is_all: bool) -> str:
     except UnicodeDecodeError as error:
         line = head.count(b"\n", 0, error.start) + 1
         raise not_text(path, line, error.object[error.start], encoding.upper()) from None
+    return _without_nul(text, path)
+
+
+def _without_nul(text: str, path: str) -> str:
+    """The text, refused if it has a NUL byte."""
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise format_error(path, line, "there is a NUL byte; this is not a text file")
     return text
-
-
-def _sniffed(text: str, suffix: str) -> str:
-    header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n ").partition("\n")[0])
-    candidates = DELIMITERS[suffix]
-    return next((c for c in candidates if c in header), candidates[0])
 
 
 def _spaces_trimmed(lines: Iterable[str], delimiter: str) -> Iterable[str]:
@@ -254,9 +233,7 @@ def is_blank(row: Sequence[str]) -> bool:
 
 
 def _checked_header(row: Sequence[str], path: str, line: int) -> tuple[str, ...]:
-    """Names of the columns; one without a name, as pandas and R write for the row index, is named
-    as pandas does.
-    """
+    """Names of the columns; one without a name, as of a row index, is named as pandas does."""
     given, names = [name.strip() for name in row], []
     for place, name in enumerate(given):
         own = name or f"Unnamed: {place}"
@@ -287,7 +264,8 @@ def source_of_text(
     ``origin`` its name in messages.
     """
     encoding, origin = checked_encoding(encoding), origin or str(path)
-    checked_delimiter(delimiter)
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise InputError(f"delimiter must be a single character such as ',', got {delimiter!r}")
     with opened(path) as stream:
         head = stream.read(HEAD_BYTES)
     layout = find_layout(head, origin, suffix, delimiter, encoding, is_all=len(head) < HEAD_BYTES)
@@ -302,12 +280,7 @@ def source_of_stream(stream: BinaryIO, **settings: Any) -> Source:
     path = folder.path / "table.csv"
     with path.open("wb") as file:
         shutil.copyfileobj(stream, file)
-    source = source_of_text(path, ".csv", origin="standard input", **settings)
-    return replace(source, read=partial(_read_kept, folder, source))
-
-
-def _read_kept(_: TemporaryFolder, source: Source, names: Sequence[str]) -> Iterator[Any]:
-    return source.read(names)
+    return source_of_text(path, ".csv", origin="standard input", **settings).keeping(folder)
 
 
 def _read_rows(
@@ -344,8 +317,8 @@ class _Lent:
 def _read_quickly(
     stream: Any, layout: Layout, names: Sequence[str], missing: frozenset[str], judge: Any
 ) -> Iterator[pa.Table]:
-    """By Arrow. A thread of Arrow that lets go of an object of Python while the interpreter shuts
-    down ends the process with SIGABRT; so these threads are waited for, a second at most.
+    """By Arrow. A thread of it that lets go of a Python object while the interpreter shuts down ends
+    the process with SIGABRT; so these threads are waited for, a second at most.
     """
     source, handler = _Lent(stream), partial(judge)
     lent: list[weakref.ref[Any]] = [weakref.ref(source), weakref.ref(handler)]
