@@ -44,6 +44,9 @@ BLOCK_ROWS = 131_072
 """Rows that are looked at together: columns of a block stay in the cache, and small files and row
 groups are joined up to it."""
 
+Read = Callable[[Sequence[str]], Iterator[Any]]
+"""What begins a pass over some columns."""
+
 Work = Callable[[pa.Table, int], Any]
 """A function of a block and of the number of its first row."""
 
@@ -75,7 +78,7 @@ class Source:
     """
 
     names: tuple[str, ...]
-    read: Callable[[Sequence[str]], Iterator[Any]]
+    read: Read
     origin: str = ""
     is_text: bool = False
     kinds: Mapping[str, Kind] = field(default_factory=dict)
@@ -173,9 +176,7 @@ class Source:
         return replace(self, names=tuple(n for n in self.names if n not in left_out))
 
 
-def _read_kept(
-    _: object, read: Callable[..., Iterator[Any]], names: Sequence[str]
-) -> Iterator[Any]:
+def _read_kept(_: object, read: Read, names: Sequence[str]) -> Iterator[Any]:
     return read(names)
 
 

@@ -162,8 +162,8 @@ def decode_text(data: bytes, path: str, encoding: str = "utf-8-sig") -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is to be split: its name in messages, the names of the columns, the lines up to the
-    end of the header, and whether pyarrow splits it.
+    """How a file is to be split: its name in messages, names of columns, lines up to the end of the
+    header, and whether pyarrow splits it.
     """
 
     path: str
@@ -317,8 +317,8 @@ class _Lent:
 def _read_quickly(
     stream: Any, layout: Layout, names: Sequence[str], missing: frozenset[str], judge: Any
 ) -> Iterator[pa.Table]:
-    """By Arrow. A thread of it that lets go of a Python object while the interpreter shuts down ends
-    the process with SIGABRT; so these threads are waited for, a second at most.
+    """By Arrow. A thread of it that lets go of a Python object while the interpreter shuts down
+    ends the process with SIGABRT; so these threads are waited for, a second at most.
     """
     source, handler = _Lent(stream), partial(judge)
     lent: list[weakref.ref[Any]] = [weakref.ref(source), weakref.ref(handler)]
