@@ -41,7 +41,7 @@ _MEMBER = b"\n#\n"
 
 @cache
 def problems() -> tuple[StructureProblem, ...]:
-    """A soft margin, a binary margin with three parents, and a general score; four features."""
+    """A soft margin, a binary margin with three parents, a general score and given scores."""
     rng = np.random.default_rng(4)
     codes = rng.integers(0, 2, (24, 5))
     codes[:, 1] ^= codes[:, 0] & rng.integers(0, 2, 24)
@@ -50,7 +50,10 @@ def problems() -> tuple[StructureProblem, ...]:
         Variable(f"v{i}", tuple(map(str, range(3 if i == 0 else 2)))) for i in range(5)
     )
     data = EncodedData(codes.astype(np.int32), np.ones(24), variables)
+    few = enumerate_candidates(4, 2, class_restricted=False)
+    given = np.round(rng.normal(-20.0, 3.0, few.n_candidates), 2)
     return (
+        StructureProblem(few, given, variables[:4]),
         margin_problem(data, enumerate_candidates(5, 2), gamma=1.0),
         margin_problem(data, enumerate_candidates(5, 3), margin="binary", gamma=0.5),
         linear_problem(
@@ -147,6 +150,7 @@ def _same_problem(one: Certificate, other: Certificate) -> bool:
     same_data = np.array_equal(one.data.codes, other.data.codes) and np.array_equal(
         one.data.weights, other.data.weights
     )
+    same_data &= one.data.scores == other.data.scores
     return same_data and one.score == other.score and one.candidates == other.candidates
 
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from marginbn.cli import app
+from marginbn.proof import exact
 
 TRIANGLE = """3
 A 3
@@ -49,6 +50,23 @@ def test_the_triangle_by_hand(triangle: Path, solver: str) -> None:
     assert answer["structure"] == {"A": [], "B": ["A"], "C": ["B"]}
     assert answer["objective"] == pytest.approx(-4.0)
     assert (answer["status"], answer["proved"]) == ("optimal", True)
+
+
+def test_a_proof_about_a_score_file(triangle: Path, tmp_path: Path) -> None:
+    """Both checkers accept it, with --strict where they are given the file; and no other file."""
+    proof, other = tmp_path / "proof", tmp_path / "other.jkl"
+    assert run("problem", "solve", triangle, "-q", "--certificate", proof).exit_code == 0
+    about = [str(proof), "--data", str(triangle), "--strict"]
+    assert run("verify", *about).exit_code == 0
+    assert exact.main(about) == 0
+    other.write_text(TRIANGLE.replace("-3.6 0", "-3.5 0"))
+    about[2] = str(other)
+    assert run("verify", *about).exit_code == 4
+    assert exact.main(about) == 4
+    text = run("verify", proof).stdout
+    assert "sum of local scores that were given" in text
+    assert "class" not in text
+    assert run("verify", proof, "--strict").exit_code == 4  # nobody has asked for these scores
 
 
 def test_the_answer_in_words(triangle: Path) -> None:

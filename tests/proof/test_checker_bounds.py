@@ -146,18 +146,7 @@ def test_rows_of_an_unknown_kind_are_refused() -> None:
         bound_of_pair(Multipliers((0,), (5.0,)), (NamedRow("triangle", (0, 1)),))
 
 
-def random_members(rng: np.random.Generator, kind: str, n: int) -> tuple[int, ...]:
-    """Members of a random row."""
-
-    def some() -> list[int]:
-        return sorted(rng.choice(n, int(rng.integers(2, n + 1)), replace=False).tolist())
-
-    if kind == "facet":
-        return (*rng.permutation(n).tolist(), *rng.integers(0, 4, 28).tolist())
-    return tuple(some())
-
-
-@pytest.mark.parametrize("kind", ["cluster", "packing", "facet"])
+@pytest.mark.parametrize("kind", ["cluster", "packing"])
 def test_rules_hold_for_all_graphs_over_four_variables(kind: str) -> None:
     """And no structure is above the bound that a multiplier gives."""
     candidates = enumerate_candidates(4, 3, class_restricted=False)
@@ -168,29 +157,9 @@ def test_rules_hold_for_all_graphs_over_four_variables(kind: str) -> None:
     ]
     rng = np.random.default_rng(7)
     for _ in range(25):
-        coefficients, rhs = ROW_RULES[kind].row(space, random_members(rng, kind, 4))
-        least = coefficients[np.array(graphs)].sum(axis=1).min()
-        assert least == rhs if kind == "facet" else least >= rhs
-
-
-@pytest.mark.parametrize(
-    "members",
-    [
-        (0, 1, 2, 3),  # no weights
-        (0, 1, 2, 3, *[1] * 27),
-        (0, 1, 2, 3, *[1] * 29),
-        (0, 1, 2, 2, *[1] * 28),  # variables that are not four, or do not exist
-        (0, 1, 2, 4, *[1] * 28),
-        (-1, 1, 2, 3, *[1] * 28),
-        (0, 1, 2),
-        (0, 1, 2, 3, *[10**9] * 28),
-    ],
-)
-def test_facets_that_make_no_sense_are_refused(members: tuple[int, ...]) -> None:
-    candidates = enumerate_candidates(4, 3, class_restricted=False)
-    space = Space(4, candidates.child, list(candidates.parents))
-    with pytest.raises(RefutedError, match="a facet"):
-        ROW_RULES["facet"].row(space, members)
+        members = sorted(rng.choice(4, int(rng.integers(2, 5)), replace=False).tolist())
+        coefficients, rhs = ROW_RULES[kind](space, tuple(members))
+        assert coefficients[np.array(graphs)].sum(axis=1).min() >= rhs
 
 
 def test_a_row_of_one_variable_changes_nothing() -> None:

@@ -23,7 +23,6 @@ from marginbn.proof.certificate import (
     Certificate,
     Data,
     Multipliers,
-    NamedRow,
     Score,
 )
 from marginbn.proof.checker import verify_certificate
@@ -95,36 +94,6 @@ def test_trees_have_a_largest_size(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------- ranges (A7)
-
-
-def with_facet(weight: int) -> Certificate:
-    """Two variables more, and a facet with one multiplier of zero."""
-    names = ("class", "a", "b", "c")
-    codes = np.zeros((2, 4), dtype=np.int32)
-    codes[1] = 1
-    data = Data(names, (("0", "1"),) * 4, codes, np.array([9.0, 9.0]))
-    rule = CandidateRule(0, True, (), (), ())
-    row = NamedRow("facet", (0, 1, 2, 3, *[weight] * 28))
-    return sealed(
-        replace(
-            tiny_certificate(),
-            data=data,
-            candidates=Candidates(rule, ()),
-            incumbent=((),) * 4,
-            objective=-1.0,
-            tree=np.array([CLUSTERS, 0, 0], dtype=np.int32),
-            rows=(row,),
-            multipliers=(Multipliers((0,), (0.0,)),),
-        )
-    )
-
-
-@pytest.mark.parametrize(
-    ("weight", "is_fine"), [(0, True), (1000, True), (1001, False), (-1, False)]
-)
-def test_weights_of_facets_have_one_range(weight: int, is_fine: bool, tmp_path: Path) -> None:
-    """A7: whole numbers from 0 to 1000, for both readers."""
-    assert verdicts(with_facet(weight), tmp_path) == (is_fine, is_fine)
 
 
 @pytest.mark.parametrize(("grid", "is_fine"), [(-36, True), (-301, False), (65, False)])

@@ -439,14 +439,6 @@ def row_of_an_unknown_kind(c: Certificate, rng: Random) -> Forged:
     return with_row(c, NamedRow(kind, (0, 1)), 10.0 ** rng.uniform(0, 6))
 
 
-def row_of_a_list_of_nothing(c: Certificate, rng: Random) -> Forged:
-    """A facet is of four different variables and has twenty-eight weights."""
-    n = len(c.data.names)
-    facets = [(0, 1), (0, 0, 1, 1, *[1] * 28), (0, 1, n, n + 1, *[1] * 28), (-1, 0, 1, 1, 5)]
-    rows = [NamedRow("facet", own) for own in facets]
-    return with_row(c, rows[int(rng.integers(len(rows)))], 10.0 ** rng.uniform(0, 6))
-
-
 def row_of_a_packing_of_strangers(c: Certificate, rng: Random) -> Forged:
     n = len(c.data.names)
     return with_row(c, NamedRow("packing", (n, n + 1)), 10.0 ** rng.uniform(0, 6))
@@ -728,7 +720,7 @@ FORGERS: tuple[Forger, ...] = (
     multiplier_negative, multiplier_huge, multiplier_no_number, multiplier_many_times,
     multipliers_without_rows, row_without_members, row_of_variables_that_do_not_exist,
     row_of_an_edge_that_may_be_absent, row_of_an_edge_on_the_other_side, row_of_an_unknown_kind,
-    row_of_a_list_of_nothing, row_of_a_packing_of_strangers, grid_too_fine, grid_too_coarse,
+    row_of_a_packing_of_strangers, grid_too_fine, grid_too_coarse,
     grid_out_of_range, huge_weights, unlisted_what_matters,
     unlisted_smallest_sets, unlisted_at_no_loss, loss_negative,
     incumbent_with_a_cycle, incumbent_that_is_no_candidate,

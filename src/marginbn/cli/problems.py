@@ -103,6 +103,7 @@ def solve(
         ),
     ],
     search: options.SolverOptions,
+    certificate: options.CertificateOption = None,
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> int:
@@ -114,6 +115,7 @@ def solve(
     from marginbn.solvers import solve_structure
 
     problem = load_scores(scores)
+    try_outputs(certificate=certificate)
     with ProgressLine(enabled=not quiet) as progress:
         result = solve_structure(
             problem,
@@ -123,7 +125,11 @@ def solve(
             callback=progress,
             seed=search.seed,
             n_jobs=search.jobs,
+            certificate=certificate,
         )
+    if certificate is not None and certificate.exists():
+        command = f"marginbn verify {certificate} --data {scores}"
+        note(f"Proof in {certificate}; check it with `{command}`.", quiet)
     if json:
         print_json(summarise_result(problem, result))
     else:

@@ -69,7 +69,8 @@ def verify(
         str | None,
         data_option(
             metavar="TABLE",
-            help="Check that the proof is about the rows of this table, encoded by --model.",
+            help="Check that the proof is about the rows of this table, encoded by --model, or "
+            "about this score file.",
         ),
     ] = None,
     encoding: EncodingOption = "utf-8",
@@ -84,17 +85,22 @@ def verify(
     """
     from marginbn.classifiers.claims import coding_record, match_table, verify_model
     from marginbn.classifiers.model_file import load_model
+    from marginbn.export.jkl import load_scores
     from marginbn.proof.checker import verify_certificate
+    from marginbn.proof.definition import given_scores
     from marginbn.proof.exact_model import DifferentError
     from marginbn.proof.format import read_certificate
     from marginbn.proof.theorem import Statement
 
-    if data is not None and model is None:
+    said, content = read_statement(statement), read_certificate(certificate)
+    is_given = bool(content.data.scores)
+    if data is not None and (model is None) != is_given:
         raise typer.BadParameter(
-            "needs --model: its coding maps the values of the table to states",
+            "needs a score file and no --model: the proof is about scores"
+            if is_given
+            else "needs --model: its coding maps the values of the table to states",
             param_hint="--data",
         )
-    said, content = read_statement(statement), read_certificate(certificate)
     needs = {"--model": (model, said.coding), "--data": (data, said.left_out, said.rows_left_out)}
     for option, (given, *asked) in needs.items():
         if given is None and any(part is not None for part in asked):
@@ -104,7 +110,12 @@ def verify(
     found = Statement.of(content)
     fitted: Any = None if model is None else load_model(model, object)
     rows, trained_gap, refuted = None, math.inf, list[str]()
-    if data is not None and model is not None:
+    if data is not None and is_given:
+        if given_scores(load_scores(data)).fingerprint() != content.data.fingerprint():
+            refuted = [f"the scores in the certificate are not those of {data}"]
+        else:
+            said = replace(said, score=found.score, listed=found.listed)
+    elif data is not None and model is not None:
         try:
             rows, trained_gap = match_table(model, content.data, open_table(data, encoding))
             refuted = table_differences(rows, said)
@@ -284,7 +295,9 @@ def describe(checked: Checked, width: int = 80) -> str:
 
 def _theorem(checked: Checked, width: int) -> list[str]:
     verdict, table = checked.verdict, checked.table
-    about = "the rows in the certificate" if table is None else rows_text(checked)
+    about = f"the scores of {table or 'the certificate'}"
+    if checked.statement.score != "given":
+        about = "the rows in the certificate" if table is None else rows_text(checked)
     return _wrapped(
         f"The structure in the certificate scores at least {verdict.objective!r} on {about}, and "
         f"no structure that the candidates below allow scores more than {verdict.bound!r}: "

@@ -7,6 +7,8 @@
 score) and the candidate parent sets, given by a rule or listed. Candidates are numbered child by
 child; by size and then lexicographically where a rule makes them. With a rule and a list (for
 decomposable scores only) a listed subset dominates every other set of the rule, but for ``loss``.
+Instead of rows the data may be local scores (``given``); the candidates are the parent sets that
+score more than each of their proper subsets.
 
 **The tree.** A node is a set of structures; the root holds all. An inner node has one of the
 *objects*
@@ -35,8 +37,7 @@ bound that they do not reach.
 
 **Multipliers.** Numbers y >= 0 for rows that hold for every structure of the leaf: a *cluster*
 (some member has no parent in the cluster), a *packing* (at most one member has all others as
-parents), a *facet* (four variables, and weights of the parents that they have among each other,
-whose sum is at most the largest in an acyclic graph), or an *edge* decided to be present.
+parents), or an *edge* decided to be present.
 
 **Arithmetic.** Values of candidates are rounded up, multipliers down, to multiples of ``2^grid``.
 """
@@ -61,13 +62,15 @@ ARGUMENTS = {EDGE: 2, ARC: 2, CANDIDATE: 1, FOREST: 1, CLUSTERS: 2}
 
 LARGEST_BITS = 24
 
-RowKind = Literal["cluster", "packing", "facet", "edge"]
+RowKind = Literal["cluster", "packing", "edge"]
 """Kinds of rows; ``checker.bounds.ROW_RULES`` says what each of them means."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """What is maximised: ``multiclass`` or ``binary`` margins, or a decomposable score by name."""
+    """What is maximised: ``multiclass`` or ``binary`` margins, a decomposable score by name, or the
+    sum of local scores that are ``given``.
+    """
 
     name: str
     gamma: float = 1.0
@@ -86,12 +89,15 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Encoded data, class first, as in :class:`marginbn.problem.encoded.EncodedData`."""
+    """Encoded data, class first, as in :class:`marginbn.problem.encoded.EncodedData`; or no rows,
+    and for every variable the parent sets that have a score.
+    """
 
     names: tuple[str, ...]
     states: tuple[tuple[str, ...], ...]
     codes: NDArray[np.integer]
     weights: NDArray[np.float64]
+    scores: tuple[tuple[tuple[tuple[int, ...], float], ...], ...] = ()
 
     @cached_property
     def arities(self) -> tuple[int, ...]:
@@ -99,7 +105,7 @@ class Data:
         return tuple(len(labels) for labels in self.states)
 
     def fingerprint(self) -> str:
-        """SHA-256 of names, labels, rows and weights; rows in the order of their codes."""
+        """SHA-256 of names, labels, rows in the order of their codes, weights and given scores."""
         order = row_order(self.codes)
         digest = hashlib.sha256()
         digest.update(json.dumps([self.names, self.states, self.codes.shape]).encode())
@@ -107,6 +113,7 @@ class Data:
             part = self.codes[order[begin : begin + PIECE]]
             digest.update(np.ascontiguousarray(part, dtype="<i4").tobytes())
         digest.update(np.ascontiguousarray(self.weights[order], dtype="<f8").tobytes())
+        digest.update(json.dumps(self.scores).encode() if self.scores else b"")
         return digest.hexdigest()
 
 
@@ -115,27 +122,15 @@ PIECE = 65_536
 
 
 def row_order(codes: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Rows in lexicographic order, equal ones as they stand.
-
-    One integer per row is compared; where it would overflow, the rows so far are numbered, which
-    keeps their order. Rows that are in order already, as those of merged data are, cost one look.
+    """Rows in lexicographic order, equal ones as they stand. Rows that are in order already, as
+    those of merged data are, are only compared with their neighbours.
     """
-    keys, size = np.zeros(len(codes), dtype=np.int64), 1
-    for column in codes.T:
-        if not len(column):
-            break
-        least = int(column.min())
-        states = int(column.max()) - least + 1
-        if size * states >= 2**62:
-            distinct, keys = np.unique(keys, return_inverse=True)
-            keys, size = keys.reshape(-1).astype(np.int64), len(distinct)
-        keys *= states
-        keys += column
-        keys -= least
-        size *= states
-    if (keys[1:] >= keys[:-1]).all():
+    differ = codes[1:] != codes[:-1]
+    if not differ.size:
         return np.arange(len(codes))
-    return np.argsort(keys, kind="stable")
+    first = differ.argmax(axis=1)[:, None]
+    steps = np.take_along_axis(codes[1:], first, 1) >= np.take_along_axis(codes[:-1], first, 1)
+    return np.arange(len(codes)) if steps.all() else np.lexsort(codes.T[::-1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,16 @@ from marginbn.proof.checker.values import decomposable_scores
 from marginbn.proof.record import score_slack
 
 
+def given_scores(problem: StructureProblem) -> Data:
+    """The local scores of a problem without rows."""
+    own, values = problem.candidates, problem.linear.tolist()
+    scores = tuple(
+        tuple((own.parents[k], values[k]) for k in own.group(i)) for i in range(own.n_variables)
+    )
+    names, states = zip(*((v.name, v.states) for v in problem.variables), strict=True)
+    return Data(names, states, np.zeros((0, own.n_variables), np.int32), np.zeros(0), scores)
+
+
 def define_data(data: EncodedData) -> Data:
     """Merged data in the terms of a certificate."""
     merged = data.merged()
@@ -32,8 +42,8 @@ def define_data(data: EncodedData) -> Data:
     return Data(merged.names, states, merged.codes, merged.weights)
 
 
-def data_behind(problem: StructureProblem) -> EncodedData:
-    """The data that a problem was made of; refused where it is not known."""
+def data_behind(problem: StructureProblem) -> EncodedData | None:
+    """The data that a problem was made of, None for given scores."""
     if problem.margins is not None:
         if np.any(problem.linear != 0):
             raise InputError("a certificate needs a margin problem without additional scores")
@@ -42,18 +52,15 @@ def data_behind(problem: StructureProblem) -> EncodedData:
                 "a certificate needs the weights of the data: make the problem with margin_problem"
             )
         return problem.margins.data
-    if problem.origin is None:
-        raise InputError(
-            "a certificate needs the data behind the scores: make the problem with linear_problem"
-        )
-    return problem.origin[0]
+    return None if problem.origin is None else problem.origin[0]
 
 
 def define_score(problem: StructureProblem) -> Score:
     """The score by name and numbers."""
     if problem.margins is not None:
         return Score(problem.margins.kind, problem.gamma, problem.margins.smoothing)
-    assert problem.origin is not None  # asked for by data_behind
+    if problem.origin is None:
+        return Score("given")
     score = problem.origin[1]
     size = 1.0
     if isinstance(score, partial):
@@ -88,6 +95,8 @@ def define_candidates(problem: StructureProblem) -> Candidates:
     of one's own the list.
     """
     own, rule = problem.candidates, problem.candidates.rule
+    if problem.is_linear and problem.origin is None:
+        return Candidates(None)
     listed = tuple(tuple(own.parents[k] for k in own.group(i)) for i in range(own.n_variables))
     if rule is None or any(problem.variables[v].arity > 1 for v in rule.constant):
         return Candidates(None, listed)
@@ -132,9 +141,12 @@ class Definition:
         Its problem has the samples of the certificate: equal rows merged.
         """
         behind = data_behind(problem)
-        problem = _over_merged_rows(problem, behind)
-        data = define_data(behind)
-        data = replace(data, codes=np.ascontiguousarray(data.codes, dtype=np.int32))
+        if behind is None:
+            data = given_scores(problem)
+        else:
+            problem = _over_merged_rows(problem, behind)
+            data = define_data(behind)
+            data = replace(data, codes=np.ascontiguousarray(data.codes, dtype=np.int32))
         shape = problem.candidates
         is_forest = shape.is_class_restricted and shape.max_parents <= 2
         kept = problem if is_forest else drop_dominated(problem)  # as the relaxation does

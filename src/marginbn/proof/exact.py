@@ -19,10 +19,12 @@ sums take the end that is worse for the claim.
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import importlib
 import json
 import math
+import re
 import struct
 import sys
 import zlib
@@ -37,7 +39,7 @@ from typing import Any
 
 MAGIC, SCALE = b"marginbn certificate 1\n", 10**40
 MAX_BYTES, MAX_HEADER, MAX_CELLS, MAX_TABLE = 2**30, 2**25, 5 * 10**7, 10**8
-MAX_TREE, MAX_MULTIPLIERS, MAX_WEIGHT, MAX_COUNTED = 2**22, 2 * 10**7, 1000, 2 * 10**10
+MAX_TREE, MAX_MULTIPLIERS, MAX_COUNTED = 2**22, 2 * 10**7, 2 * 10**10
 EDGE, ARC, CANDIDATE, FOREST, CLUSTERS = range(5)
 ARGUMENTS = (2, 2, 1, 1, 2)
 LANES = 32  # dual weights that are handled at a time
@@ -51,6 +53,7 @@ HEADER = {
     "objective": float, "bound": float, "grid": int, "tree": int, "duals": [[int, int]],
     "rows": [[str, [int]]], "multipliers": int,
 }  # fmt: skip
+MORE = {"groups": int, "scores": [[[[int], float]]]}  # keys that may be absent
 Interval = tuple[int, int]
 Set = tuple[int, ...]
 
@@ -222,8 +225,8 @@ class Checker:
         readable(length <= min(MAX_HEADER, len(self.rest)), "the header is cut off or too long")
         text, self.rest = bytes(self.rest[:length]).decode(), self.rest[length:]
         found = json.loads(text, object_pairs_hook=unique)
-        grouped = isinstance(found, dict) and "groups" in found
-        self.h = read(found, HEADER | ({"groups": int} if grouped else {}))
+        more = {key: MORE[key] for key in MORE if key in found}
+        self.h = read(found, HEADER | more)
         self.objective: Fraction = self.h["objective"]
         self.bound: Fraction = self.h["bound"]
         self.read_data()
@@ -232,6 +235,8 @@ class Checker:
         for k, (i, _) in enumerate(self.candidates):
             self.groups[i].append(k)
         need(all(self.groups), "a variable has no candidate")
+        scores = [dict(own) for own in self.h.get("scores", ())]
+        self.given = [scores[i][s] for i, s in self.candidates] if scores else []
         self.read_proof()
 
     def take(self, code: str, count: int) -> tuple[Any, ...]:
@@ -246,7 +251,10 @@ class Checker:
         """Variables, rows, weights and the score."""
         names, labels = ([v[a] for v in self.h["variables"]] for a in (0, 1))
         self.n, size, self.arities = len(names), self.h["n_samples"], [len(own) for own in labels]
-        readable(self.n > 0 and size > 0, "there are no data")
+        given = self.h.get("scores", ())
+        self.is_given = self.h["score"]["name"] == "given"
+        whole = len(given) == self.n * self.is_given and self.is_given != (size > 0)
+        readable(self.n > 0 and whole, "there are no data, or rows and scores")
         readable(size * (self.n + self.arities[0]) <= MAX_CELLS)
         self.rows = list(zip(*(self.take("i", size) for _ in names), strict=True))
         inside = all(0 <= v < r for x in self.rows for v, r in zip(x, self.arities, strict=True))
@@ -256,15 +264,18 @@ class Checker:
         digest = hashlib.sha256(json.dumps([names, labels, [size, self.n]]).encode())
         digest.update(b"".join(struct.pack(f"<{self.n}i", *self.rows[m]) for m in order))
         digest.update(struct.pack(f"<{size}d", *(weights[m] for m in order)))
+        plain = [[(s, float(value)) for s, value in own] for own in given]
+        digest.update(json.dumps(plain).encode() if given else b"")
         self.score, *numbers = self.h["score"].values()
         self.is_margin = self.score in ("multiclass", "binary")
-        known = self.is_margin or self.score in ("mdl", "aic", "loglik", "bdeu", "k2")
+        known = self.is_margin or self.score in ("mdl", "aic", "loglik", "bdeu", "k2", "given")
         need(known, f"the score {self.score!a} is not known")
         self.gamma, smoothing, self.sample_size = numbers
         least, most = Fraction("1e-100"), Fraction("1e100")
         need(digest.hexdigest() == self.h["fingerprint"], "the fingerprint is not that of the data")
         need(-300 <= self.h["grid"] <= 64, "the grid makes no sense")
         ranged = all(least <= x <= most for x in (*map(Fraction, weights), *numbers))
+        ranged &= all(abs(value) <= most for own in given for _, value in own)
         need(ranged, "score, weights: numbers must be positive, from 1e-100 to 1e100")
         need(self.arities[0] > 1 or not self.is_margin, "a margin needs two classes")
         self.unit = math.lcm(*(Fraction(x).denominator for x in (*weights, smoothing)))
@@ -309,6 +320,9 @@ class Checker:
         if rule is not None:
             most = rule["max_parents"]
             base, free, empty = self.allowed(i)
+        if self.is_given:
+            need(rule is None and not listed, "candidates: given scores have their own")
+            listed = [[s for s, _ in own] for own in self.h["scores"]]
         if rule is None or listed:
             need(not (rule and self.is_margin), "to a margin every candidate of a rule matters")
             need(len(listed) == self.n, "candidates: not one list for every variable")
@@ -317,13 +331,20 @@ class Checker:
                 proper = s == tuple(sorted({*s} - {i})) and (inside or (empty and not s))
                 need(proper, f"candidates of {i}: no sets")
             need(len(set(listed[i])) == len(listed[i]), f"candidates of {i}: no sets")
-            return tuple(listed[i])
+            return self.best_sets(i) if self.is_given else tuple(listed[i])
         sizes = range(min(most - len(base), len(free)) + 1)
         readable(sum(math.comb(len(free), size) for size in sizes) * self.n <= MAX_TABLE)
         sets = sorted(
             tuple(sorted({*base, *s})) for size in sizes for s in combinations(free, size)
         )
         return sorted([()] * empty + sets, key=len)
+
+    def best_sets(self, i: int) -> list[Set]:
+        """Of the parent sets with a score those that score more than each of their subsets."""
+        value = dict(self.h["scores"][i])
+        readable(sum(2 ** len(s) for s in value) <= MAX_TABLE)
+        subsets = {s: chain(*(combinations(s, k) for k in range(len(s)))) for s in value}
+        return [s for s, v in value.items() if all(value.get(t, v - 1) < v for t in subsets[s])]
 
     def read_proof(self) -> None:
         """Tree, dual weights and multipliers."""
@@ -352,7 +373,7 @@ class Checker:
         entries = zip(*(self.take(code, sum(lengths)) for code in "id"), strict=True)
         self.multipliers = [tuple(islice(entries, length)) for length in lengths]
         readable(not self.rest, "bytes follow the last array")
-        known = {"cluster", "packing", "facet", "edge"}
+        known = {"cluster", "packing", "edge"}
         readable({kind for kind, _ in rows} <= known, "rows: of another kind")
 
     # what candidates are worth
@@ -405,6 +426,9 @@ class Checker:
     @cache  # noqa: B019
     def local_score(self, k: int) -> Interval:
         """A decomposable score in units of 1 / (2 unit SCALE); absent states add nothing."""
+        if self.is_given:
+            exact = self.given[k] * 2 * self.unit * SCALE
+            return math.floor(exact), math.ceil(exact)
         (i, parents), u, table = self.candidates[k], self.unit, dict[Set, list[int]]()
         r, q = self.arities[i], math.prod(self.arities[p] for p in parents)
         penalties = {"mdl": log(sum(self.weights), u), "aic": (2 * SCALE, 2 * SCALE)}
@@ -669,7 +693,7 @@ class Checker:
             fine = 1 << max(0, -self.h["grid"])  # multipliers are whole numbers of 1 / fine
             lifted = {k: fine * values[k] for k in chain(*usable)}
             for kind_of_row, members, y in self.priced_rows(a[1], present):
-                constant -= y * unit * self.right_side(kind_of_row, members)
+                constant -= y * unit * (-1 if kind_of_row == "packing" else 1)
                 step = int(y * fine) * unit
                 for k, factor in self.entries(kind_of_row, members):
                     if k in lifted:
@@ -683,50 +707,15 @@ class Checker:
             )
         return max([self.objective, *((value + constant) / unit for value in found)])
 
-    def right_side(self, kind: str, members: Set) -> int:
-        """What the sum of a row is at least."""
-        if kind == "facet":
-            return -self.facet(members)[1]
-        return -1 if kind == "packing" else 1
-
-    @cache  # noqa: B019
-    def facet(self, members: Set) -> tuple[dict[tuple[int, Set], int], int]:
-        """Weights of a facet by variable and parents among the four, and the largest sum of them in
-        an acyclic graph: the last variable chooses among the others, which are acyclic again.
-        """
-        four = members[:4]
-        need(len(set(four) & set(range(self.n))) == 4, "a facet names no four variables")
-        rest = {v: [u for u in four if u != v] for v in four}
-        sets = [(v, s) for v in four for size in (1, 2, 3) for s in combinations(rest[v], size)]
-        need(len(members) == 4 + len(sets), "a facet does not have a weight for every set")
-        need(all(0 <= w <= MAX_WEIGHT for w in members[4:]), "a facet has weights without sense")
-        weights = {(v, tuple(sorted(s))): w for (v, s), w in zip(sets, members[4:], strict=True)}
-
-        def most(variables: frozenset[int]) -> int:
-            sums = [0]
-            for last in variables:
-                others = variables - {last}
-                own = [w for (v, s), w in weights.items() if v == last and others.issuperset(s)]
-                sums.append(most(others) + max([0, *own]))
-            return max(sums)
-
-        return weights, most(frozenset(four))
-
     @cache  # noqa: B019
     def entries(self, kind: str, members: Set) -> list[tuple[int, int]]:
         """The candidates in a row, with coefficients that are not zero."""
-        listed = members[:4] if kind == "facet" else members
-        every = (k for i in set(listed) for k in self.groups[i])
+        every = (k for i in set(members) for k in self.groups[i])
         return [(k, a) for k in every if (a := self.coefficient(kind, members, k))]
 
     def coefficient(self, kind: str, members: Set, k: int) -> int:
         """Of a candidate in a row."""
         (child, parents), inside = self.candidates[k], set(members)
-        if kind == "facet":
-            own = tuple(sorted({*members[:4]} & {*parents}))
-            return -self.facet(members)[0].get((child, own), 0)
-        if child not in inside:
-            return 0
         if kind == "packing":
             return -int(inside <= {child, *parents})
         return int(inside.isdisjoint(parents) == (kind == "cluster"))
@@ -739,8 +728,7 @@ class Checker:
             need(0 <= number < len(self.h["rows"]), f"row {number} does not exist")
             need(0 <= value < math.inf, f"row {number}: the multiplier is negative or not finite")
             kind, members = self.h["rows"][number]
-            exist = kind == "facet" or set(members) <= set(range(self.n))
-            need(members and exist, f"row {number}: no variables")
+            need(members and {*members} <= {*range(self.n)}, f"row {number}: no variables")
             need(kind != "edge" or members in present, f"row {number}: the edge may be absent")
             yield kind, members, Fraction(value) // step * step
 
@@ -825,12 +813,10 @@ def facts(checker: Checker) -> dict[str, Any]:
     """What a certificate says of its problem, by the keys of a statement."""
     h, names = checker.h, [name for name, _ in checker.h["variables"]]
     rule, listed, _ = h["candidates"].values()
-    some = [s for own in listed[1:] for s in own if s]
-    has_class = checker.is_margin or (some and all(0 in s for s in some))
-    has_class = bool(has_class or (rule and rule["class_restricted"]))
+    has_class = checker.is_margin or bool(rule and rule["class_restricted"])
     parents = zip(names, h["incumbent"], strict=False)
     found = {"score": checker.score, "data": h["fingerprint"], "features": names[has_class:],
-             "distinct_rows": len(checker.rows), "listed": sum(map(len, listed)),
+             "distinct_rows": len(checker.rows), "listed": sum(map(len, h.get("scores", listed))),
              "total_weight": Fraction(sum(checker.weights), checker.unit),
              "structure": [(v, sorted(names[p] for p in own)) for v, own in parents]}  # fmt: skip
     keys = {"bdeu": ["equivalent_sample_size"]}.get(checker.score, [])
@@ -908,6 +894,28 @@ def check_model(checker: Checker, said: dict[str, Any], model: str, data: str) -
     return told
 
 
+def check_scores(checker: Checker, path: str) -> None:
+    """The numbers in a file of local scores are those of the certificate."""
+    packed = Path(path).read_bytes()
+    text = (gzip.decompress(packed) if path.lower().endswith(".gz") else packed).decode()
+    lines = [line.split() for line in text.splitlines() if line.strip()[:1] not in ("", "#")]
+    place, found = 1, dict[str, dict[frozenset[str], float]]()
+    for _ in range(int(lines[0][0])):
+        name, count = lines[place][0], int(lines[place][1])
+        own = lines[place + 1 : place + 1 + count]
+        found[name] = {frozenset(parents): float(value) for value, _, *parents in own}
+        readable(len(found[name]) == count, f"score file: the sets of {name!a}")
+        place += 1 + count
+    escaped = r"\\u\{([0-9a-f]+)\}"
+    names = [re.sub(escaped, lambda code: chr(int(code[1], 16)), name) for name in found]
+    own_names = [name for name, _ in checker.h["variables"]]
+    need(names == own_names and place == len(lines), "the score file has other variables")
+    words = list(found)
+    for (name, values), scores in zip(found.items(), checker.h["scores"], strict=True):
+        claimed = {frozenset(words[p] for p in s): value for s, value in scores}
+        need(values == claimed, f"the scores of {name!a} are others than in the score file")
+
+
 def main(arguments: list[str]) -> int:
     """Check what the command line names and print what was found."""
     parser = argparse.ArgumentParser("exact", description="Check a certificate.")
@@ -921,11 +929,12 @@ def main(arguments: list[str]) -> int:
         return 2 if end.code else 0
     told: list[str] = []
     try:
-        readable(asked.model or not asked.data, "--data needs --model, which has the coding")
         said = read_statement(asked.statement) if asked.statement else {}
         needs = {"coding": asked.model, "left_out": asked.data, "rows_left_out": asked.data}
         readable(all(needs.get(key, True) for key in said), "statement: needs --model and --data")
         checker = Checker(Path(asked.certificate).read_bytes())
+        one = not asked.data or bool(asked.model) != checker.is_given
+        readable(one, "--data needs --model, which has the coding, or is a score file alone")
         found = facts(checker)
         later = ("objective", "gap", "coding", "left_out", "rows_left_out")
         now = [key for key in said if key not in later]
@@ -936,6 +945,9 @@ def main(arguments: list[str]) -> int:
         need(gap <= said.get("gap", gap), f"the gap is {show(gap, ROUND_CEILING)}")
         inside = checker.objective <= said.get("objective", checker.objective) <= checker.bound
         need(inside, "the structure has another score")
+        if asked.data and checker.is_given:
+            check_scores(checker, asked.data)
+            said |= {key: found[key] for key in ("score", "listed")}
         if asked.model:
             told += check_model(checker, said, asked.model, asked.data)
         told += [f"the gap is {show(gap, ROUND_CEILING)}"] * (gap > GAP)

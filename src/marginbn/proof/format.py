@@ -5,13 +5,11 @@
     marginbn certificate 1\\n
     zlib( length of the header (8 bytes) | header (JSON) | arrays )
 
-``docs/theory/certificate_format.rst`` says what every key of the header and every array means, for
-those who want to write a checker of their own; ``exact.py`` reads the file by that page alone. What
-changes here changes there.
+``docs/theory/certificate_format.rst`` has the meaning of every key and array; ``exact.py`` reads
+the file by that page alone. What changes here changes there.
 
-Reading builds plain values and arrays only, so nothing in a file is executed. The stream is
-unfolded array by array, as far as the header says and no further: after the header it is known how
-much there is, and whoever reads may refuse it then. Every length is checked before memory is taken.
+Reading builds plain values and arrays only. The header is unfolded first and may be refused; every
+length is checked before memory is taken.
 """
 
 from __future__ import annotations
@@ -82,11 +80,6 @@ class _Candidates(Shape, frozen=True):
     listed: tuple[tuple[Indices, ...], ...]
     loss: float
 
-    def build(self) -> Candidates:
-        """What the header says of the candidates."""
-        rule = None if self.rule is None else CandidateRule(**msgspec.structs.asdict(self.rule))
-        return Candidates(rule, self.listed, self.loss)
-
 
 class _Score(Shape, frozen=True):
     name: str
@@ -110,6 +103,7 @@ class _Header(Shape, frozen=True):
     rows: tuple[tuple[RowKind, Indices], ...]
     multipliers: Count
     groups: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] = 0  # a key only where there are some
+    scores: tuple[tuple[tuple[Indices, float], ...], ...] = ()  # and this one for given scores
 
 
 def part_type(bits: int) -> np.dtype[Any]:
@@ -158,6 +152,7 @@ def _header(c: Certificate) -> dict[str, object]:
         "rows": [[row.kind, row.members] for row in c.rows],
         "multipliers": len(c.multipliers),
         **({} if c.groups is None else {"groups": c.n_groups}),
+        **({"scores": c.data.scores} if c.data.scores else {}),
     }
 
 
@@ -208,31 +203,25 @@ def decode_certificate(content: bytes, max_bytes: int = MAX_BYTES) -> Certificat
     if length > MAX_HEADER:
         raise MisfitError(f"the header would be longer than {MAX_HEADER} bytes")
     header = _read_header(cursor.take("<u1", length, "the header").tobytes())
-    _admit(header)
     cursor.unfold_rest()
     certificate = _build(header, cursor)
     cursor.finish()
     return certificate
 
 
-def _admit(header: _Header) -> None:
-    """Refuse what would take too much memory or time, by the header alone."""
-    arities = [len(states) for _, states in header.variables]
-    cells = header.n_samples * (len(arities) + arities[0])
-    sizes = {
-        "samples times variables and classes": (cells, MAX_CELLS),
-        "entries of the tree": (header.tree, MAX_TREE),
-    }
-    for what, (size, most) in sizes.items():
+def _read_header(text: bytes) -> _Header:
+    """The header, unless what follows would take too much memory or time."""
+    header = decode(text, _Header, "header")
+    json.loads(text, object_pairs_hook=_refuse_repeated_keys)  # of which the last would count
+    cells = header.n_samples * (len(header.variables) + len(header.variables[0][1]))
+    for what, size, most in (
+        ("samples times variables and classes", cells, MAX_CELLS),
+        ("entries of the tree", header.tree, MAX_TREE),
+    ):
         if size > most:
             raise ProblemTooLargeError(
                 f"this certificate is too large to be checked: {size} {what}, the limit is {most}"
             )
-
-
-def _read_header(text: bytes) -> _Header:
-    header = decode(text, _Header, "header")
-    json.loads(text, object_pairs_hook=_refuse_repeated_keys)  # of which the last would count
     return header
 
 
@@ -243,9 +232,7 @@ def _refuse_repeated_keys(pairs: list[tuple[str, object]]) -> None:
 
 
 class Cursor:
-    """Hands out array after array of the compressed content, of which no more than a limit is
-    unfolded: the header first, the rest at once.
-    """
+    """Hands out array after array of the compressed content: the header first, the rest at once."""
 
     def __init__(self, content: memoryview, max_bytes: int) -> None:
         self._packed: bytes | memoryview = content
@@ -255,8 +242,7 @@ class Cursor:
 
     def take(self, dtype: Any, count: int, what: str) -> NDArray[Any]:
         """The next ``count`` numbers."""
-        kind = np.dtype(dtype)
-        size = count * kind.itemsize
+        size = count * np.dtype(dtype).itemsize
         if size > self._left:
             raise MisfitError(f"{what}: the content unfolds to more than {self._most} bytes")
         self._left -= size
@@ -264,15 +250,17 @@ class Cursor:
         self._rest = self._rest[size:]
         if size < 0 or len(content) != size:
             raise MisfitError(f"{what} should have {count} entries, but the content ends before")
-        return np.frombuffer(content, kind, count)
+        return np.frombuffer(content, dtype, count)
 
     def _unfold(self, size: int) -> bytes:
         """At most so many bytes of what is still folded."""
+        if size <= 0:
+            return b""
         try:
-            piece = self._unpacker.decompress(self._packed, size) if size > 0 else b""
+            piece = self._unpacker.decompress(self._packed, size)
         except zlib.error as error:
             raise MisfitError(f"the compressed content is broken: {error}") from None
-        self._packed = self._unpacker.unconsumed_tail if size > 0 else self._packed
+        self._packed = self._unpacker.unconsumed_tail
         return piece
 
     def unfold_rest(self) -> None:
@@ -290,16 +278,22 @@ class Cursor:
 
 
 def _build(header: _Header, cursor: Cursor) -> Certificate:
-    data = _data(header, cursor)
+    data, (rule, listed, loss) = _data(header, cursor), msgspec.structs.astuple(header.candidates)
     tree = cursor.take("<i4", header.tree, "tree")
-    groups = _groups(header, cursor)
+    groups = None
+    if header.groups:
+        groups = cursor.take("<i4", header.n_samples, "groups").astype(np.int32)
+        if (groups < 0).any() or (groups >= header.groups).any():
+            raise MisfitError("groups: must lie between 0 and the number of groups minus one")
     score = Score(**msgspec.structs.asdict(header.score))
     shape = header.groups or header.n_samples, score.n_rivals(data.arities[0])
     return Certificate(
         fingerprint=header.fingerprint,
         data=data,
         score=score,
-        candidates=header.candidates.build(),
+        candidates=Candidates(
+            None if rule is None else CandidateRule(**msgspec.structs.asdict(rule)), listed, loss
+        ),
         incumbent=header.incumbent,
         objective=header.objective,
         bound=header.bound,
@@ -313,27 +307,20 @@ def _build(header: _Header, cursor: Cursor) -> Certificate:
     )
 
 
-def _groups(header: _Header, cursor: Cursor) -> NDArray[np.int32] | None:
-    """The group of every sample, where there are groups."""
-    if not header.groups:
-        return None
-    groups = cursor.take("<i4", header.n_samples, "groups").astype(np.int32)
-    if (groups < 0).any() or (groups >= header.groups).any():
-        raise MisfitError("groups: must lie between 0 and the number of groups minus one")
-    return groups
-
-
 def _data(header: _Header, cursor: Cursor) -> Data:
     names, states = zip(*header.variables, strict=True)
     n_samples = header.n_samples
     codes = cursor.take("<i4", n_samples * len(names), "codes").reshape(len(names), n_samples).T
     weights = cursor.take("<f8", n_samples, "weights")
     arities = np.array([len(s) for s in states])
-    if n_samples == 0 or (codes < 0).any() or (codes >= arities).any():
+    is_given, scores = header.score.name == "given", header.scores
+    if is_given == (n_samples > 0) or (codes < 0).any() or (codes >= arities).any():
         raise MisfitError("codes: must lie between 0 and the number of states minus one")
+    if len(scores) != (len(names) if is_given else 0):
+        raise MisfitError("scores: must be there for every variable if they are given, else absent")
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise MisfitError("weights: must be positive and finite")
-    return Data(names, states, codes.astype(np.int32), weights.astype(np.float64))
+    return Data(names, states, codes.astype(np.int32), weights.astype(np.float64), scores)
 
 
 def _duals(

@@ -193,7 +193,7 @@ def score_slack(problem: StructureProblem) -> float:
     problem says.
     """
     if problem.origin is None:
-        return 0.0
+        return 2.0**-44
     data, score = problem.origin
     candidates = problem.candidates
     cells = max(

@@ -40,7 +40,7 @@ class Statement:
     ----------
     score
         ``multiclass`` or ``binary`` for soft margins, else ``mdl`` (also called BIC), ``aic``,
-        ``loglik``, ``bdeu`` or ``k2``.
+        ``loglik``, ``bdeu``, ``k2`` or, for the numbers of a score file, ``given``.
     gamma, smoothing
         Of a soft margin.
     equivalent_sample_size
@@ -203,7 +203,8 @@ class Statement:
         yield kind, f"{len(self.features or ())}: {shown(self.features)}"
         if self.constant:
             yield "constant", f"{shown(self.constant)} (neither parents nor children)"
-        yield "rows", f"total weight {self.total_weight:.15g}, {self.distinct_rows} distinct"
+        if self.distinct_rows:
+            yield "rows", f"total weight {self.total_weight:.15g}, {self.distinct_rows} distinct"
         yield "candidates", self.candidate_text()
         if self.listed is None:
             yield "required", _arcs_text(self.required)
@@ -217,12 +218,16 @@ class Statement:
             kind = "soft margin" if self.score == "multiclass" else "binary soft margin"
             p = probability(self.gamma)
             return f"{kind}, gamma = {self.gamma!r} (p = {p:.6g}), smoothing {self.smoothing!r}"
+        if self.score == "given":
+            return "the sum of local scores that were given"
         size = self.equivalent_sample_size
         text = str(self.score).upper()
         return text if size is None else f"{text}, equivalent sample size {size!r}"
 
     def candidate_text(self) -> str:
         """The rule, or how much of all parent sets the list is."""
+        if self.score == "given":
+            return f"the {self.listed} parent sets that have a score, and no others"
         if self.listed is not None:
             sets = f"A CUSTOM LIST of {self.listed} parent sets"
             return f"{sets}; nothing is proved about structures outside of it"
@@ -237,12 +242,9 @@ class Statement:
 
 
 def has_class(certificate: Certificate) -> bool:
-    """Whether variable 0 is a class: in the score, or in the candidates."""
-    rule, listed = certificate.candidates.rule, certificate.candidates.listed
-    if certificate.score.is_margin or rule is not None:
-        return certificate.score.is_margin or bool(rule and rule.class_restricted)
-    sets = [own for sets in listed[1:] for own in sets if own]
-    return bool(sets) and all(0 in own for own in sets)
+    """Whether variable 0 is a class: by the score, or by the rule of the candidates."""
+    rule = certificate.candidates.rule
+    return certificate.score.is_margin or (rule is not None and rule.class_restricted)
 
 
 def _total(weights: list[float]) -> float:
@@ -280,7 +282,7 @@ def _candidate_fields(data: Data, candidates: Candidates) -> dict[str, Any]:
     """The rule, or the size of the list."""
     rule = candidates.rule
     if rule is None:
-        return {"listed": sum(map(len, candidates.listed))}
+        return {"listed": sum(map(len, data.scores or candidates.listed))}
     return {
         "max_parents": rule.max_parents,
         "class_restricted": rule.class_restricted,

@@ -48,7 +48,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,8 +143,11 @@ class Majorants:
     @cached_property
     def scores(self) -> list[tuple[int, int]]:
         """Lower and upper score of every candidate of a decomposable score, in units of 2^-44."""
-        score = self._certificate.score
-        pairs = zip(self._space.child.tolist(), self._space.parents, strict=True)
+        score, given = self._certificate.score, list(map(dict, self._certificate.data.scores))
+        pairs = list(zip(self._space.child.tolist(), self._space.parents, strict=True))
+        if given:
+            exact = [Fraction(given[child][parents]) * 2**SHIFT for child, parents in pairs]
+            return [(math.floor(value), math.ceil(value)) for value in exact]
         return [local_score(self._counts, score, child, parents) for child, parents in pairs]
 
     @cached_property
@@ -437,15 +439,6 @@ Coefficients = tuple[Integers, int]
 """Of all candidates, (K,), and the right-hand side: coefficients . eta >= right-hand side."""
 
 
-@dataclass(frozen=True)
-class RowRule:
-    """What a kind of row says; it must be true for any members."""
-
-    row: Callable[[Space, tuple[int, ...]], Coefficients]
-    needs_edge: bool = False  # holds only where the edge between its two members is decided
-    lists_parts: bool = False  # its members are a list that the rule reads, not variables
-
-
 def _packing_row(space: Space, members: tuple[int, ...]) -> Coefficients:
     """Two members with all the others as parents would be parents of each other."""
     full = np.zeros(len(space.parents), dtype=bool)
@@ -455,53 +448,12 @@ def _packing_row(space: Space, members: tuple[int, ...]) -> Coefficients:
     return -full.astype(np.int64), -1
 
 
-FACET_SIZE = 4
-"""Variables of a facet."""
-
-LARGEST_WEIGHT = 1000
-"""Weights of facets beyond it are a mistake."""
-
-
-def _facet_row(space: Space, members: tuple[int, ...]) -> Coefficients:
-    """Weights of the parents that four variables have among each other: in an acyclic graph their
-    sum is at most the largest of all acyclic graphs over the four, whatever they are.
-    """
-    four, given = members[:FACET_SIZE], members[FACET_SIZE:]
-    if len(set(four)) < FACET_SIZE or not all(0 <= v < space.n_variables for v in four):
-        raise RefutedError("a facet does not begin with four variables")
-    families = [(v, inner) for v in four for inner in _subsets([u for u in four if u != v])]
-    if len(given) != len(families) or any(not 0 <= weight <= LARGEST_WEIGHT for weight in given):
-        raise RefutedError("a facet has weights that make no sense")
-    weights = dict(zip(families, given, strict=True))
-    total = np.zeros(len(space.parents), dtype=np.int64)
-    for (v, inner), weight in weights.items():
-        same = space.member[:, four] == np.isin(four, inner)
-        total[(space.child == v) & same.all(axis=1)] = weight
-    return -total, -max(_sum_in_order(order, weights) for order in permutations(four))
-
-
-def _subsets(variables: Sequence[int]) -> list[tuple[int, ...]]:
-    """All but the empty one, smaller ones first."""
-    sizes = range(1, len(variables) + 1)
-    return [chosen for size in sizes for chosen in combinations(variables, size)]
-
-
-def _sum_in_order(order: Sequence[int], weights: dict[tuple[int, tuple[int, ...]], int]) -> int:
-    """Each variable chooses the best among those before it, or nothing."""
-    total = 0
-    for place, v in enumerate(order):
-        before = set(order[:place])
-        total += max([0, *(w for (i, s), w in weights.items() if i == v and before >= set(s))])
-    return total
-
-
-ROW_RULES = {
-    "cluster": RowRule(lambda space, members: (space.outside(members).astype(np.int64), 1)),
-    "packing": RowRule(_packing_row),
-    "facet": RowRule(_facet_row, lists_parts=True),
-    "edge": RowRule(lambda space, ends: (space.joining(*ends).astype(int), 1), needs_edge=True),
+ROW_RULES: dict[str, Callable[[Space, tuple[int, ...]], Coefficients]] = {
+    "cluster": lambda space, members: (space.outside(members).astype(np.int64), 1),
+    "packing": _packing_row,
+    "edge": lambda space, ends: (space.joining(*ends).astype(np.int64), 1),
 }
-"""Every kind of row that a certificate may have, by name."""
+"""What each kind of row says. It holds for any members; an edge where it is decided to be there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -516,26 +468,21 @@ class Clusters:
     def _starts(self) -> Integers:
         return np.searchsorted(self.space.child, np.arange(self.space.n_variables)).astype(np.int64)
 
-    def _rule(self, number: int, present: Edges) -> RowRule:
-        """The rule of a row that holds for every structure of the leaf."""
+    def _row(self, number: int, present: Edges) -> Coefficients:
+        """The coefficients of a row that holds for every structure of the leaf, kept for others."""
         if not 0 <= number < len(self.certificate.rows):
             raise RefutedError(f"row {number} does not exist")
         row = self.certificate.rows[number]
         if row.kind not in ROW_RULES:
             raise RefutedError(f"row {number} is of the kind {row.kind!r}, which is not known")
-        rule, exist = ROW_RULES[row.kind], range(self.space.n_variables)
-        if not row.members or not (rule.lists_parts or all(v in exist for v in row.members)):
+        if not row.members or not all(0 <= v < self.space.n_variables for v in row.members):
             raise RefutedError(f"row {number} has members that do not exist")
-        if rule.needs_edge and row.members not in present:
+        if row.kind == "edge" and row.members not in present:
             raise RefutedError(f"row {number} needs the edge {row.members}, which may be absent")
-        return rule
-
-    def _row(self, number: int, rule: RowRule) -> Coefficients:
-        """The coefficients of a row, kept for the next leaf."""
         if number not in self._kept:
             if 8 * len(self._kept) * len(self.space.parents) > ROW_BYTES:
                 self._kept.clear()
-            self._kept[number] = rule.row(self.space, self.certificate.rows[number].members)
+            self._kept[number] = ROW_RULES[row.kind](self.space, row.members)
         return self._kept[number]
 
     def bound(
@@ -550,11 +497,10 @@ class Clusters:
         total = majorant.constant
         limit = 2 ** room(self.space.n_variables)[0]
         for number, y in zip(multipliers.rows, multipliers.values, strict=True):
-            rule = self._rule(number, present)
+            coefficients, rhs = self._row(number, present)
             if not 0 <= y < math.inf:
                 raise RefutedError(f"row {number} has the multiplier {y}, which is negative")
             step = math.floor(Fraction(y) / Fraction(2) ** self.certificate.grid)
-            coefficients, rhs = self._row(number, rule)
             total -= step * rhs
             if step * max(int(np.abs(coefficients).max()), 1) < limit:
                 values += step * coefficients

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +34,8 @@ def check_rule(certificate: Certificate) -> None:
     """
     data, rule = certificate.data, certificate.candidates.rule
     n = len(data.names)
+    if data.scores and (rule is not None or certificate.candidates.listed):
+        raise RefutedError("the candidates are those that have scores, and others are given")
     if rule is None:
         return
     if certificate.candidates.listed and certificate.score.is_margin:
@@ -143,7 +146,8 @@ def build_space(data: Data, candidates: Candidates) -> Space:
     Of the sets of a rule that are not listed :mod:`.pruning` shows that they do not matter.
     """
     n, rule = len(data.names), candidates.rule
-    sets = [list(own) for own in candidates.listed]
+    scored = [[parents for parents, _ in own] for own in data.scores]
+    sets = scored or [list(own) for own in candidates.listed]
     if not candidates.listed and rule is not None:
         sets = [_sets_of(family_of(i, n, rule), rule.max_parents, n) for i in range(n)]
     elif len(sets) != n:
@@ -158,10 +162,24 @@ def build_space(data: Data, candidates: Candidates) -> Space:
                 raise RefutedError(f"variable {i} has the impossible parent set {parents}")
         if len(set(own)) < len(own):
             raise RefutedError(f"variable {i} lists a parent set twice")
+    sets = list(map(best_sets, data.scores)) or sets
     child = [i for i, own in enumerate(sets) for _ in own]
     if len(child) * n > LARGEST_TABLE:
         raise RefutedError(f"{len(child)} candidates are too many to be checked")
     return Space(n, np.array(child, dtype=np.int64), [p for own in sets for p in own])
+
+
+def best_sets(scored: Iterable[tuple[tuple[int, ...], float]]) -> Sets:
+    """Of parent sets with scores those that score more than each of their proper subsets."""
+    value = dict(scored)
+    if sum(2 ** len(parents) for parents in value) > LARGEST_TABLE:
+        raise RefutedError("parent sets with scores have too many subsets")
+
+    def beats_subsets(parents: tuple[int, ...], own: float) -> bool:
+        subsets = chain.from_iterable(combinations(parents, k) for k in range(len(parents)))
+        return all(value.get(subset, -math.inf) < own for subset in subsets)
+
+    return [parents for parents, own in value.items() if beats_subsets(parents, own)]
 
 
 def _sets_of(family: Family, most: int, n: int) -> Sets:

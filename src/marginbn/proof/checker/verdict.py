@@ -142,14 +142,16 @@ def check_definition(certificate: Certificate) -> None:
     data, score = certificate.data, certificate.score
     if data.fingerprint() != certificate.fingerprint:
         raise RefutedError("the fingerprint is not that of the data in the certificate")
-    if not score.is_margin and score.name not in decomposable_scores():
+    if not score.is_margin and score.name not in (*decomposable_scores(), "given"):
         raise RefutedError(f"the score {score.name!r} is not known")
     for name in ("gamma", "smoothing", "equivalent_sample_size"):
         if not SMALLEST <= getattr(score, name) <= LARGEST:
             raise RefutedError(f"{name} must be positive, it is {getattr(score, name)}")
     if not 0.0 <= certificate.candidates.loss <= LARGEST:
         raise RefutedError("the loss of sets that are not listed must not be negative")
-    if data.weights.min() < SMALLEST or data.weights.max() > LARGEST:
+    if any(abs(value) > LARGEST for own in data.scores for _, value in own):
+        raise RefutedError("scores are too large to be checked")
+    if data.weights.size and not SMALLEST <= data.weights.min() <= data.weights.max() <= LARGEST:
         raise RefutedError("weights are too small or too large to be checked")
     if score.is_margin and data.arities[0] < 2:
         raise RefutedError("margins need two classes")

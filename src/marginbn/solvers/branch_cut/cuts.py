@@ -244,8 +244,6 @@ class PackingCut(Cut):
 class FacetCut(Cut):
     """A facet of four variables (``cuts.py``): ``members`` are these, increasing, and weights."""
 
-    certificate = "facet"
-
     def row(self, instance: Instance) -> Row:
         """Minus the weights of the members' candidates, by their parents among the four."""
         four, weights = self.members[:4], self.members[4:]
