@@ -6,6 +6,9 @@ classifiers in turn, and asks both checkers about model, table and certificate. 
 time is changed: the coding, a class label, a counted entry, a trained entry, a row, a weight. Each
 fit prints a line with the CPU seconds of either checker. The last line counts honest fits that are
 refused and tamperings that are accepted; both should be 0.
+
+``--networks TABLE ...`` learns a network without a class from each table instead and asks both
+checkers, with ``--strict`` and the statement "BIC, all networks" about the certificate.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +32,7 @@ from typer.testing import CliRunner
 
 from marginbn.cli import app
 from marginbn.proof import exact
+from marginbn.proof.format import read_certificate
 
 Record = dict[str, Any]
 
@@ -137,12 +142,43 @@ def judge(seed: int, folder: Path) -> Counter[str]:
     return found
 
 
+def learned(table: Path, folder: Path) -> bool:
+    """A network of all columns: whether both checkers accept its certificate, and CPU seconds."""
+    proof, model, laps = str(folder / "proof"), str(folder / "model.json"), [time.process_time()]
+    arguments = ["learn", str(table), "-q", "-o", model, "--time-limit", "600"]
+    fitted = CliRunner().invoke(app, [*arguments, "--certificate", proof])
+    assert fitted.exit_code == 0, fitted.output
+    laps.append(time.process_time())
+    content = read_certificate(proof)
+    assert content.candidates.rule is not None
+    most = content.candidates.rule.max_parents
+    said = {"score": "mdl", "max_parents": most, "class_restricted": False, "class_arcs": "free"}
+    said |= {"required": [], "forbidden": []}
+    options = [proof, "--model", model, "--data", str(table), "--strict"]
+    options += ["--statement", json.dumps(said)]
+    first = CliRunner().invoke(app, ["verify", *options])
+    laps.append(time.process_time())
+    with contextlib.redirect_stdout(io.StringIO()) as second:
+        accepted = [first.exit_code == 0, exact.main(options) == 0]
+    laps.append(time.process_time())
+    text = ", ".join(f"{b - a:.1f}" for a, b in pairwise(laps))
+    limit = f"at most {most} of {len(content.data.names) - 1} parents"
+    print(f"{table.stem}: {accepted}, {limit}; learn, verify, exact: {text} CPU s", flush=True)
+    for good, told in zip(accepted, (first.output, second.getvalue()), strict=True):
+        print(told if not good else "", end="")
+    return all(accepted)
+
+
 def main() -> None:
     """Judge so many fits and print what was found."""
     parser = argparse.ArgumentParser(description="Fits checked end to end, and tampered with.")
     parser.add_argument("--fits", type=int, default=40)
-    total: Counter[str] = Counter()
-    for seed in range(parser.parse_args().fits):
+    parser.add_argument("--networks", type=Path, nargs="+", default=[])
+    asked, total = parser.parse_args(), Counter[str]()
+    for table in asked.networks:
+        with tempfile.TemporaryDirectory() as folder:
+            learned(table, Path(folder))
+    for seed in range(0 if asked.networks else asked.fits):
         with tempfile.TemporaryDirectory() as folder:
             total += judge(seed, Path(folder))
     accepted = {name: n for name, n in total.items() if name.startswith("accepted")}

@@ -40,8 +40,8 @@ from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.forest import BoxState, ForestRelaxation
 from marginbn.proof.format import read_certificate
 from marginbn.proof.record import (
-    Claim,
     RoundedMajorant,
+    TreeNode,
     Visit,
     exact_shares,
     quantise,
@@ -257,7 +257,7 @@ def test_a_certificate_that_proves_less_is_told(
     problem = small_margin_problem(5, n_features=7, n_rows=80, gamma=2.0)
     visit, visits = ForestRelaxation.visit, []
 
-    def visit_the_root(self: ForestRelaxation, claim: Claim) -> Visit:
+    def visit_the_root(self: ForestRelaxation, claim: TreeNode) -> Visit:
         if visits:
             raise Stopped(Status.TIME_LIMIT)
         visits.append(claim)
@@ -296,7 +296,7 @@ def test_ctrl_c_writes_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """An interrupt in the certifying search is a normal ending, and no node is lost by it."""
     visit, visits = ForestRelaxation.visit, []
 
-    def interrupted(self: ForestRelaxation, claim: Claim) -> Visit:
+    def interrupted(self: ForestRelaxation, claim: TreeNode) -> Visit:
         visits.append(claim)
         if len(visits) == 5:
             raise KeyboardInterrupt
@@ -317,7 +317,7 @@ def test_ctrl_c_before_the_proof_keeps_the_result(
 ) -> None:
     """Then there is no certificate, and a warning."""
 
-    def interrupted(self: ForestRelaxation) -> Claim:
+    def interrupted(self: ForestRelaxation) -> TreeNode:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ForestRelaxation, "root", interrupted)
@@ -329,12 +329,9 @@ def test_ctrl_c_before_the_proof_keeps_the_result(
 # ---------------------------------------------------------------------------------- refusals
 
 
-def test_problems_of_unknown_origin_are_refused(tmp_path: Path) -> None:
-    """Without data there is nothing to certify; told before the search."""
+def test_unknown_scores_are_refused(tmp_path: Path) -> None:
+    """A formula that no checker has; told before the search."""
     problem = small_linear_problem(0)
-    bare = StructureProblem(problem.candidates, problem.linear, problem.variables)
-    with pytest.raises(InputError, match="make the problem with linear_problem"):
-        solve_structure(bare, certificate=tmp_path / "c")
     assert problem.origin is not None
     own = linear_problem(problem.origin[0], problem.candidates, lambda counts, total: 0.0)
     with pytest.raises(InputError, match="one of the scores"):

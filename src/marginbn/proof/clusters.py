@@ -1,10 +1,9 @@
-"""The hybrid linear programme as the tree of a certificate needs it: any candidates, any score.
+"""The hybrid linear program as the tree of a certificate needs it: any candidates, any score.
 
-The only module here that knows ``branch_cut``. A visit solves the node's programmes and takes the
+The only module here that knows ``branch_cut``. A visit solves the node's programs and takes the
 multipliers behind the best bound: dual weights of the margin rows, rounded to few bits, and
-multipliers of clusters and present edges as they are. Nothing is fixed and nothing is propagated: a
-node holds exactly the structures that its decisions describe. A node that linear programming shows
-to be empty is bounded by a multiple of the ray that shows it.
+multipliers of rows as they are. Nothing is fixed or propagated: a node holds the structures that
+its decisions describe. A node shown to be empty is bounded by a multiple of the ray that shows it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, NamedRow
 from marginbn.proof.checker.bounds import ROW_RULES
-from marginbn.proof.record import Claim, Cutoff, Proof, Relaxation, RoundedMajorant, Visit
+from marginbn.proof.record import Cutoff, Proof, Relaxation, RoundedMajorant, TreeNode, Visit
 from marginbn.solvers.branch_cut.bound import Prices, feasible_multipliers
 from marginbn.solvers.branch_cut.branching import Chooser, Split, sides
 from marginbn.solvers.branch_cut.cuts import violated_by_selection
@@ -110,21 +109,18 @@ class ClusterRelaxation(Relaxation):
     ) -> None:
         self.shared = prepare(problem)
         self.instance, self.pool = self.shared.instance, self.shared.pool
-        super().__init__(problem, cutoff, MULTIPLIER_ROOM * self._largest_value())
+        sizes = np.abs(self.instance.linear)
+        if self.instance.n_samples:
+            sizes = sizes + self.instance.coefficients.magnitudes(self.instance.weights)
+        super().__init__(problem, cutoff, MULTIPLIER_ROOM * float(sizes.max(initial=0.0)))
         self.relaxation = RecordingRelaxation(self.instance, self.pool, cutoff.run, seed)
         self.finder = IncumbentSearch(self.instance, seed)
         self.chooser = Chooser(self.relaxation, self.shared.costs)
         self._numbers = numbers[self.shared.original]
 
-    def _largest_value(self) -> float:
-        sizes = np.abs(self.instance.linear)
-        if self.instance.n_samples:
-            sizes = sizes + self.instance.coefficients.magnitudes(self.instance.weights)
-        return float(sizes.max(initial=0.0))
-
     # ------------------------------------------------------------------ the root
 
-    def root(self) -> Claim:
+    def root(self) -> TreeNode:
         """Everything allowed; the trivial bound, or that of dual ascent for a linear problem: where
         no linear programme is solved in time it is the proof.
         """
@@ -135,7 +131,7 @@ class ClusterRelaxation(Relaxation):
         warm = self.shared.first_state(known, allowed, [number for number, _ in pairs])
         majorant = self._majorant(None, pairs, allowed)
         state = NodeState(allowed, np.zeros((n, n), dtype=bool), warm, 0, majorant)
-        return Claim(state, majorant.bound, majorant.proof)
+        return TreeNode(state, majorant.bound, majorant.proof)
 
     def _first_rows(self) -> Pairs:
         """Clusters of a linear problem that dual ascent raises, with their multipliers."""
@@ -151,7 +147,7 @@ class ClusterRelaxation(Relaxation):
 
     # ------------------------------------------------------------------ one node
 
-    def visit(self, claim: Claim) -> Visit:
+    def visit(self, claim: TreeNode) -> Visit:
         """Solve the node's programmes; a leaf if the rounded multipliers prune."""
         state: NodeState = claim.state
         counts = np.add.reduceat(state.allowed.astype(np.int64), self.instance.offsets[:-1])
@@ -177,18 +173,20 @@ class ClusterRelaxation(Relaxation):
             majorant = replace(state.majorant, bound=claim.bound)
         if majorant.bound <= self.cutoff.value:
             return Visit(majorant.bound, majorant.proof)
-        self._use_point(relaxed)
+        if relaxed.point is not None and relaxed.prices is not None:
+            chosen = self.finder.rounded(relaxed.point, relaxed.prices.values)
+            if chosen is not None:
+                self.cutoff.run.offer(self.shared.original[chosen])
         return self._split(state, relaxed, majorant)
 
-    def _single(self, claim: Claim, chosen: IntArray) -> Visit:
+    def _single(self, claim: TreeNode, chosen: IntArray) -> Visit:
         """One candidate per variable: its score, or a cycle that excludes it."""
         parents = [self.instance.candidates.parents[k] for k in chosen]
         cycle = violated_by_selection(parents)
         pairs: Pairs = ()
         if cycle is not None:
-            pairs = (
-                (self.pool.cluster(cycle), max(self.problem.scale, 2.0 * abs(claim.bound)) * 4.0),
-            )
+            large = max(self.problem.scale, 2.0 * abs(claim.bound)) * 4.0
+            pairs = ((self.pool.cluster(cycle), large),)
         shares = None
         if self.instance.n_samples:
             margins = self.instance.coefficients.margins_at(chosen, np.ones(len(chosen)))
@@ -200,7 +198,7 @@ class ClusterRelaxation(Relaxation):
         majorant = self._majorant(shares, pairs, claim.state.allowed)
         return Visit(majorant.bound, majorant.proof)
 
-    def _empty(self, claim: Claim) -> Visit | None:
+    def _empty(self, claim: TreeNode) -> Visit | None:
         """A multiple of the ray that takes the bound below the cutoff, if there is one."""
         allowed, ray = claim.state.allowed, self.relaxation.ray
         height = self._majorant(None, (), allowed).bound - self.cutoff.value
@@ -208,23 +206,14 @@ class ClusterRelaxation(Relaxation):
         fall -= float(self.instance.group_maxima(np.where(allowed, values, -np.inf)).sum())
         if fall <= 0:
             return None
-        scale = (
-            1.01 * (max(height, 0.0) + 1e-6 * (self.problem.scale + abs(self.cutoff.value))) / fall
-        )
+        little = 1e-6 * (self.problem.scale + abs(self.cutoff.value))
+        scale = 1.01 * (max(height, 0.0) + little) / fall
         scaled = tuple((number, scale * y) for number, y in ray)
         majorant = self._majorant(None, scaled, allowed)
         largest = max((y for _, y in scaled), default=0.0)
         if majorant.bound > self.cutoff.value or largest > self.largest:
             return None
         return Visit(majorant.bound, majorant.proof)
-
-    def _use_point(self, relaxed: Relaxed) -> None:
-        """Offer what the point rounds to."""
-        if relaxed.point is None or relaxed.prices is None:
-            return
-        chosen = self.finder.rounded(relaxed.point, relaxed.prices.values)
-        if chosen is not None:
-            self.cutoff.run.offer(self.shared.original[chosen])
 
     # ------------------------------------------------------------------ multipliers
 
@@ -247,8 +236,8 @@ class ClusterRelaxation(Relaxation):
             if shares is None:
                 shares = np.zeros((instance.n_samples, instance.n_rivals))
             dual = record.quantise(shares, bits)
-            constant += instance.gamma * record.unused_weight(dual, instance.weights)
-            u = record.weights_of(dual, instance.weights)
+            u, unused = record.weights_of(dual, instance.weights)
+            constant += instance.gamma * unused
             used = np.flatnonzero(u)
             values = values + instance.coefficients.combine(used, u[used])
         if pairs:
@@ -276,7 +265,7 @@ class ClusterRelaxation(Relaxation):
             allowed, present = change.apply(state.allowed, state.present)
             below = min(bound, self._bound(majorant, allowed))
             child = NodeState(allowed, present, relaxed.warm, state.depth + 1, majorant)
-            made.append(Claim(child, below, majorant.proof))
+            made.append(TreeNode(child, below, majorant.proof))
         return Visit(bound, majorant.proof, self._decision(choice.split), (made[0], made[1]))
 
     def _decision(self, split: Split) -> record.Decision:

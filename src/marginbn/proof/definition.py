@@ -148,7 +148,7 @@ class Definition:
             data = define_data(behind)
             data = replace(data, codes=np.ascontiguousarray(data.codes, dtype=np.int32))
         shape = problem.candidates
-        is_forest = shape.is_class_restricted and shape.max_parents <= 2
+        is_forest = not problem.is_linear and shape.is_class_restricted and shape.max_parents <= 2
         kept = problem if is_forest else drop_dominated(problem)  # as the relaxation does
         candidates = define_candidates(kept)
         numbers = shape.places_in(kept.candidates)

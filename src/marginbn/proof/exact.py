@@ -252,8 +252,8 @@ class Checker:
         names, labels = ([v[a] for v in self.h["variables"]] for a in (0, 1))
         self.n, size, self.arities = len(names), self.h["n_samples"], [len(own) for own in labels]
         given = self.h.get("scores", ())
-        self.is_given = self.h["score"]["name"] == "given"
-        whole = len(given) == self.n * self.is_given and self.is_given != (size > 0)
+        is_given = self.h["score"]["name"] == "given"
+        whole = len(given) == self.n * is_given and is_given != (size > 0)
         readable(self.n > 0 and whole, "there are no data, or rows and scores")
         readable(size * (self.n + self.arities[0]) <= MAX_CELLS)
         self.rows = list(zip(*(self.take("i", size) for _ in names), strict=True))
@@ -320,7 +320,7 @@ class Checker:
         if rule is not None:
             most = rule["max_parents"]
             base, free, empty = self.allowed(i)
-        if self.is_given:
+        if "scores" in self.h:
             need(rule is None and not listed, "candidates: given scores have their own")
             listed = [[s for s, _ in own] for own in self.h["scores"]]
         if rule is None or listed:
@@ -331,7 +331,7 @@ class Checker:
                 proper = s == tuple(sorted({*s} - {i})) and (inside or (empty and not s))
                 need(proper, f"candidates of {i}: no sets")
             need(len(set(listed[i])) == len(listed[i]), f"candidates of {i}: no sets")
-            return self.best_sets(i) if self.is_given else tuple(listed[i])
+            return self.best_sets(i) if "scores" in self.h else tuple(listed[i])
         sizes = range(min(most - len(base), len(free)) + 1)
         readable(sum(math.comb(len(free), size) for size in sizes) * self.n <= MAX_TABLE)
         sets = sorted(
@@ -426,9 +426,9 @@ class Checker:
     @cache  # noqa: B019
     def local_score(self, k: int) -> Interval:
         """A decomposable score in units of 1 / (2 unit SCALE); absent states add nothing."""
-        if self.is_given:
+        if self.given:
             exact = self.given[k] * 2 * self.unit * SCALE
-            return math.floor(exact), math.ceil(exact)
+            return math.floor(exact), -math.floor(-exact)
         (i, parents), u, table = self.candidates[k], self.unit, dict[Set, list[int]]()
         r, q = self.arities[i], math.prod(self.arities[p] for p in parents)
         penalties = {"mdl": log(sum(self.weights), u), "aic": (2 * SCALE, 2 * SCALE)}
@@ -933,7 +933,7 @@ def main(arguments: list[str]) -> int:
         needs = {"coding": asked.model, "left_out": asked.data, "rows_left_out": asked.data}
         readable(all(needs.get(key, True) for key in said), "statement: needs --model and --data")
         checker = Checker(Path(asked.certificate).read_bytes())
-        one = not asked.data or bool(asked.model) != checker.is_given
+        one = not asked.data or bool(asked.model) != bool(checker.given)
         readable(one, "--data needs --model, which has the coding, or is a score file alone")
         found = facts(checker)
         later = ("objective", "gap", "coding", "left_out", "rows_left_out")
@@ -945,7 +945,7 @@ def main(arguments: list[str]) -> int:
         need(gap <= said.get("gap", gap), f"the gap is {show(gap, ROUND_CEILING)}")
         inside = checker.objective <= said.get("objective", checker.objective) <= checker.bound
         need(inside, "the structure has another score")
-        if asked.data and checker.is_given:
+        if asked.data and checker.given:
             check_scores(checker, asked.data)
             said |= {key: found[key] for key in ("score", "listed")}
         if asked.model:

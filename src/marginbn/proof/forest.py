@@ -1,15 +1,10 @@
 """The Frank-Wolfe relaxation as the tree of a certificate needs it.
 
 The only module here that knows the kernels of ``branch_bound``. A visit runs the compiled bounding
-of a box and takes from it the point reached: margins and smoothing give dual weights, which are
-rounded to few bits; the bound, the split and the bounds of both sides then all come from the
-rounded weights, so what is recorded is what was used. There is no reduced-cost fixing: a fixed slot
-would be a leaf of its own in the proof. Where coefficients do not fit, or groups are asked for,
-rows are tied to each other (groups of samples, below).
-
-What ``kernels/tree.py`` has compiled for many nodes is written here once more for one node, as the
-readable reference: which inherited vertices lie in a box, where Frank-Wolfe starts, what a split
-makes of a box. ``tests/proof/test_write.py`` compares the two.
+of a box: margins and smoothing of the point reached give dual weights, which are rounded to few
+bits. The bound, the split and the bounds of both children all come from the rounded weights, so
+what is recorded is what was used. There is no reduced-cost fixing: a fixed slot would be a leaf of
+its own in the proof. ``tests/proof/test_write.py`` compares this with ``kernels/tree.py``.
 
 **Groups of samples.** Samples of one class may share their shares: ``u_m = w_m p`` with the same p
 for all members of a group is a choice of dual weights like any other, so the bound of the groups
@@ -30,7 +25,7 @@ from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntAr
 from marginbn.problem.problem import StructureProblem
 from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, DualWeights
-from marginbn.proof.record import Claim, Cutoff, Proof, Relaxation, RoundedMajorant, Visit
+from marginbn.proof.record import Cutoff, Proof, Relaxation, RoundedMajorant, TreeNode, Visit
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels import branching, pseudocosts, records
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Context, Incumbent, bound_box
@@ -142,7 +137,7 @@ class BoxState:
 
 
 class ForestRelaxation(Relaxation):
-    """Boxes of a class-restricted problem with at most two parents per variable."""
+    """Boxes of a class-restricted margin problem with at most two parents per variable."""
 
     LEAF_BITS = (2, 3, 5, 7, 11, 15, 20)
     INNER_BITS = 7
@@ -169,7 +164,7 @@ class ForestRelaxation(Relaxation):
             self.full, inst = self.tied.full, self.tied.instance
         super().__init__(problem, cutoff, inst.magnitude)
         self.inst = inst
-        self._n_rivals = records.count_rows(inst) // max(inst.weights.size, 1)
+        self._n_rivals = records.count_rows(inst) // inst.weights.size
         self._numbers = numbers  # candidate of the problem -> candidate of the certificate
         settings = settings_for(cutoff.run.limits)
         # a little beyond the cutoff, so that rounded weights still reach it
@@ -201,20 +196,20 @@ class ForestRelaxation(Relaxation):
 
     # ------------------------------------------------------------------ the root
 
-    def root(self) -> Claim:
+    def root(self) -> TreeNode:
         """Everything allowed; the trivial bound."""
         inst = self.inst
         self.box.allowed[:] = self.encoding.slots
         self.box.classes[:] = True
         if not propagate(inst, self.box):
             raise AssertionError("the first selection proves that the root is not empty")
-        mean = np.repeat(inst.weights / max(self._n_rivals, 1), self._n_rivals)
+        mean = np.repeat(inst.weights / self._n_rivals, self._n_rivals)
         maximise(inst, self.box, inst.linear + inst.columns @ mean, self.oracle)
         vertices = self.oracle.vertex[None, :].astype(np.int16)
         smoothing = self.settings.smoothing_start * inst.gamma
         majorant = self._majorant(np.zeros((inst.weights.size, self._n_rivals)), 1)
         state = self._state(self.box, vertices, np.ones(1), smoothing, majorant)
-        return Claim(state, majorant.bound, majorant.proof)
+        return TreeNode(state, majorant.bound, majorant.proof)
 
     @staticmethod
     def _state(
@@ -229,7 +224,7 @@ class ForestRelaxation(Relaxation):
 
     # ------------------------------------------------------------------ one node
 
-    def visit(self, claim: Claim) -> Visit:
+    def visit(self, claim: TreeNode) -> Visit:
         """Bound by Frank-Wolfe; a leaf if the rounded weights prune."""
         box, state = self.box, claim.state
         box.allowed[:], box.classes[:] = state.allowed, state.classes
@@ -238,8 +233,6 @@ class ForestRelaxation(Relaxation):
             return Visit(-math.inf, claim.proof)
         if (box.allowed.sum(axis=1) == 1).all() and box.classes.sum() == 1:
             return self._single()
-        if self.inst.weights.size == 0:
-            return self._linear(claim)
         inherited = replace(state.majorant, bound=claim.bound)
         if not self._load_vertices(state):
             return Visit(-math.inf, claim.proof)
@@ -282,9 +275,6 @@ class ForestRelaxation(Relaxation):
         slots = self.box.allowed.argmax(axis=1)
         vertex = np.append(slots, self.box.classes.argmax()).astype(np.int64)
         self._offer(vertex)
-        if self.inst.weights.size == 0:
-            value = maximise(self.inst, self.box, self.inst.linear, self.oracle)[0]
-            return Visit(float(value), Proof())
         margins = self._margins_of(vertex)
         majorant = self._majorant(record.exact_shares(margins, self.inst.gamma), 1)
         return Visit(majorant.bound, majorant.proof)
@@ -297,13 +287,6 @@ class ForestRelaxation(Relaxation):
         margins = self.tied.margins_of(self.bounding, vertex)
         self.inst = self.tied.instance
         return margins
-
-    def _linear(self, claim: Claim) -> Visit:
-        """Without margins the oracle knows the answer."""
-        value, _ = maximise(self.inst, self.box, self.inst.linear, self.oracle)
-        if value > -np.inf:
-            self._offer(self.oracle.vertex)
-        return Visit(float(value), claim.proof)
 
     def _offer(self, vertex: IntArray) -> None:
         self.cutoff.run.offer(self.encoding.selection(vertex))
@@ -373,14 +356,11 @@ class ForestRelaxation(Relaxation):
 
     def _majorant(self, shares: FloatArray, bits: int) -> RoundedMajorant:
         """Shares of (M, rivals) rounded, and their bound over the present box."""
-        inst = self.inst
-        constant, gradient, dual = 0.0, inst.linear, None
-        if inst.weights.size:
-            dual = record.quantise(shares, bits)
-            constant = inst.gamma * record.unused_weight(dual, inst.weights)
-            u = record.weights_of(dual, inst.weights)
-            # a threaded product waits for other processes; this one does not
-            gradient = inst.linear + np.einsum("vr,r->v", inst.columns, u)
+        inst, dual = self.inst, record.quantise(shares, bits)
+        u, unused = record.weights_of(dual, inst.weights)
+        constant = inst.gamma * unused
+        # a threaded product waits for other processes; this one does not
+        gradient = inst.linear + np.einsum("vr,r->v", inst.columns, u)
         upper, _ = maximise(inst, self.box, gradient, self.oracle)
         bound = constant + float(upper) + self.encoding.constant
         return RoundedMajorant(Proof(dual), constant + self.encoding.constant, gradient, bound)
@@ -419,7 +399,7 @@ class ForestRelaxation(Relaxation):
             if degradations[side] > 0:
                 row = pseudocosts.row_of(inst.n_features, kind, i, j)
                 state = replace(state, origin=(row, side, float(degradations[side]), middle))
-            sides.append(Claim(state, bound, majorant.proof))
+            sides.append(TreeNode(state, bound, majorant.proof))
         decision = self._decision(kind, i, j)
         return Visit(majorant.bound, majorant.proof, decision, (sides[0], sides[1]))
 

@@ -1,14 +1,13 @@
 """What a search that keeps its proof shares with the relaxations that bound its nodes.
 
-* *Claims* about nodes go back and forth; the *recorded tree* of them goes into a certificate.
-* *Dual weights* on a coarse scale, parts of 2^bits: any shares of a sample's weight that add up to
-  one at most give a valid bound, so they are rounded to as few bits as keep the bound good enough.
+* The *recorded tree* of nodes that goes into a certificate.
+* *Dual weights*, rounded to as few bits as keep the bound good enough: any shares of a sample's
+  weight that add up to one at most give a valid bound.
 * The *allowance* for a checker's rounding. It rounds the values of candidates up to multiples of
   2^grid in 64-bit integers, which leave 54 - 3 b bits for a value where the number of variables has
-  b bits. The claimed bound has to lie above everything that rounding can add: one unit of the grid
-  for every variable, for the constant and for every multiplier; eight units of 2^-44 for every
-  coefficient, times the weights; the errors of decomposable scores; and those of sums in double
-  precision, on both sides.
+  b bits. The claimed bound lies above everything that rounding can add: one unit of the grid for
+  every variable, for the constant and for every multiplier; eight units of 2^-44 for every
+  coefficient, times the weights; the errors of decomposable scores and of sums in double precision.
 """
 
 from __future__ import annotations
@@ -47,28 +46,22 @@ class Proof:
 
 
 @dataclass(frozen=True, eq=False)
-class Claim:
-    """A set of structures (``state`` is known to the relaxation alone), a bound and its proof."""
-
-    state: Any
-    bound: float
-    proof: Proof
-
-
-@dataclass(frozen=True, eq=False)
 class Visit:
-    """A node after its visit: a better claim, and its two sides unless it is a leaf."""
+    """What a visit of a node finds: a better bound, and two children unless it is a leaf."""
 
     bound: float
     proof: Proof
     split: Decision | None = None
-    sides: tuple[Claim, Claim] | None = None
+    sides: tuple[TreeNode, TreeNode] | None = None
 
 
 @dataclass(eq=False)
 class TreeNode:
-    """A node of the recorded tree: a leaf with a proof until it is split."""
+    """A set of structures (``state`` is known to the relaxation alone) with a proof of its bound:
+    a leaf of the recorded tree until it is split.
+    """
 
+    state: Any
     bound: float
     proof: Proof
     split: Decision | None = None
@@ -77,10 +70,11 @@ class TreeNode:
 
 def leaves(root: TreeNode) -> Iterator[TreeNode]:
     """All leaves in preorder."""
-    return (node for node in _preorder(root) if node.sides is None)
+    return (node for node in preorder(root) if node.sides is None)
 
 
-def _preorder(root: TreeNode) -> Iterator[TreeNode]:
+def preorder(root: TreeNode) -> Iterator[TreeNode]:
+    """All nodes, each before its children."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -97,7 +91,7 @@ def write_tree(root: TreeNode) -> Numbered:
     tree, row_number = list[int](), dict[NamedRow, int]()
     duals: dict[int, tuple[int, DualWeights]] = {}
     sets: dict[int, tuple[int, Multipliers]] = {}
-    for node in _preorder(root):
+    for node in preorder(root):
         if node.split is not None:
             tree += node.split
             continue
@@ -154,20 +148,10 @@ def exact_shares(margins: FloatArray, gamma: float) -> FloatArray:
     return shares
 
 
-def weights_of(dual: DualWeights, weights: FloatArray) -> FloatArray:
-    """u of every margin row."""
-    return np.asarray((weights[:, None] * (dual.parts * 2.0**-dual.bits)).reshape(-1))
-
-
-def unused_weight(dual: DualWeights, weights: FloatArray) -> float:
-    """sum_m (w_m - sum_c u_mc)."""
-    return float(weights @ (1.0 - dual.parts.sum(axis=1, dtype=np.float64) * 2.0**-dual.bits))
-
-
-def choose_grid(largest: float, n_variables: int) -> int:
-    """The finest grid on which values up to ``largest`` fit, with a factor of two in reserve."""
-    bits = 54 - 3 * max(n_variables, 1).bit_length()  # that a checker leaves for a value
-    return math.frexp(2.0 * largest)[1] - bits if largest > 0 else -bits
+def weights_of(dual: DualWeights, weights: FloatArray) -> tuple[FloatArray, float]:
+    """u of every margin row, and sum_m (w_m - sum_c u_mc)."""
+    shares = dual.parts * 2.0**-dual.bits
+    return (weights[:, None] * shares).reshape(-1), float(weights @ (1.0 - shares.sum(axis=1)))
 
 
 def rounding_slack(
@@ -186,11 +170,9 @@ def rounding_slack(
 
 
 def score_slack(problem: StructureProblem) -> float:
-    """How far two computations of a decomposable local score may be apart.
-
-    A checker has up to four logarithms or log-gammas per distinct row, each off by a unit of 2^-44
-    and, in likelihoods, times its count, and a penalty for every cell; ours are off by what the
-    problem says.
+    """How far a checker's decomposable local score may be off: it has up to four logarithms or
+    log-gammas per distinct row, each off by a unit of 2^-44 (in likelihoods times its count), and a
+    penalty for every cell.
     """
     if problem.origin is None:
         return 2.0**-44
@@ -254,7 +236,8 @@ class Relaxation(ABC):
         self.cutoff = cutoff
         self.largest = largest
         self.most_rows = 0  # that a proof has used
-        self.grid = choose_grid(largest, problem.n_variables)
+        bits = 54 - 3 * problem.n_variables.bit_length()  # that a checker leaves for a value
+        self.grid = math.frexp(2.0 * largest)[1] - bits if largest > 0 else -bits
         self.stop = np.zeros(1, dtype=np.int64)  # flag that compiled code looks at
         self._level = 1  # where the bits of the last leaf stand in LEAF_BITS
 
@@ -264,11 +247,11 @@ class Relaxation(ABC):
         return rounding_slack(self.problem, self.grid, self.largest, self.most_rows)
 
     @abstractmethod
-    def root(self) -> Claim:
+    def root(self) -> TreeNode:
         """All structures, with the trivial bound."""
 
     @abstractmethod
-    def visit(self, claim: Claim) -> Visit:
+    def visit(self, claim: TreeNode) -> Visit:
         """Tighten the bound of a node that is above the cutoff, and split it if need be."""
 
     @property

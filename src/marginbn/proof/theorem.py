@@ -1,10 +1,9 @@
-"""What a certificate proves, said aloud, and compared with what somebody wanted to be proved.
+"""What a certificate proves in words, and compared with what somebody wants to be proved.
 
-A certificate carries its own problem: score, rows, candidates. Whoever checks it therefore learns
-that *something* is true; a proof over one listed structure, or of a smaller gamma, is a proof too.
-So the statement is read off the certificate in words and numbers (:meth:`Statement.of`), and it can
-be given from outside: every field of a :class:`Statement` that is not None must be met. In a file
-it is a JSON object with these fields as keys (:meth:`Statement.read`).
+A certificate carries its own problem: score, rows, candidates. A proof about one listed structure
+or a smaller gamma is a proof too. So the statement is read off the certificate, and it can be given
+from outside: every field of a :class:`Statement` that is not None must be met. In a file it is a
+JSON object with these fields as keys (:meth:`Statement.read`).
 """
 
 from __future__ import annotations
@@ -41,18 +40,15 @@ class Statement:
     score
         ``multiclass`` or ``binary`` for soft margins, else ``mdl`` (also called BIC), ``aic``,
         ``loglik``, ``bdeu``, ``k2`` or, for the numbers of a score file, ``given``.
-    gamma, smoothing
-        Of a soft margin.
-    equivalent_sample_size
-        Of BDeu.
+    gamma, smoothing, equivalent_sample_size
+        Of a soft margin; of BDeu.
     target, classes, features
         Name and labels of the class, names of the features in order. Where the score treats all
         variables alike, ``features`` are all of them and there is no class.
     data
         SHA-256 of names, labels, rows and weights.
     distinct_rows, total_weight
-        Rows that differ from one another, and the sum of all weights: the number of rows where
-        every row counts once.
+        Rows that differ from one another, and the sum of all weights.
     max_parents, class_restricted
         The rule of the candidate parent sets: all sets of so many parents at most; if restricted,
         features have no parents or the class among them.
@@ -67,15 +63,12 @@ class Statement:
         Features that the rule leaves without parents and children for having one state.
     structure
         Every variable's name with the names of its parents.
-    objective
-        Only asked for: a score that the structure may have by the proof.
-    gap
-        Only asked for: the largest gap that is good enough.
+    objective, gap
+        Only asked for: a score that the structure may have by the proof, and the largest gap.
     coding
         Only asked for: how values become states, an entry as in a model file for every feature.
     left_out, rows_left_out
-        Only asked for: columns of the table, and the number of its rows, that the proof is not
-        about.
+        Only asked for: columns and number of rows of the table that the proof is not about.
 
     Examples
     --------
@@ -149,14 +142,9 @@ class Statement:
 
     def differences_of(self, found: Statement) -> list[str]:
         """Where a statement that was found is not the one that is wanted here."""
-        told = []
-        for field in fields(self):
-            name, wanted = field.name, getattr(self, field.name)
-            if wanted is None or name in _ASKED:
-                continue
-            if not _same(name, wanted, getattr(found, name)):
-                told.append(_difference(name, wanted, getattr(found, name)))
-        return told
+        wanted = [(name, part) for name, part in self.write().items() if name not in _ASKED]
+        pairs = ((name, part, getattr(found, name)) for name, part in wanted)
+        return [_difference(*parts) for parts in pairs if not _same(*parts)]
 
     def unsaid_in(self, said: Statement) -> list[str]:
         """Settings of this statement that another one does not mention."""
@@ -178,9 +166,8 @@ class Statement:
 
     def record(self) -> dict[str, Any]:
         """For programs: everything that is stated, with arcs and parents by name."""
-        record = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in _ASKED:
-            del record[name]
+        names = (f.name for f in fields(self) if f.name not in _ASKED)
+        record = {name: getattr(self, name) for name in names}
         if self.target is None:
             record["variables"] = record.pop("features")
         if self.total_weight == math.inf:
@@ -272,10 +259,9 @@ def differences(certificate: Certificate, wanted: Sequence[Statement]) -> list[s
 
 def _score_fields(score: Score) -> dict[str, Any]:
     """The numbers that the score depends on, and no others."""
-    if score.is_margin:
-        return {"score": score.name, "gamma": score.gamma, "smoothing": score.smoothing}
-    size = score.equivalent_sample_size if score.name == "bdeu" else None
-    return {"score": score.name, "equivalent_sample_size": size}
+    keys = ["gamma", "smoothing"] * score.is_margin
+    keys += ["equivalent_sample_size"] * (score.name == "bdeu")
+    return {"score": score.name, **{key: getattr(score, key) for key in keys}}
 
 
 def _candidate_fields(data: Data, candidates: Candidates) -> dict[str, Any]:
@@ -283,12 +269,10 @@ def _candidate_fields(data: Data, candidates: Candidates) -> dict[str, Any]:
     rule = candidates.rule
     if rule is None:
         return {"listed": sum(map(len, data.scores or candidates.listed))}
+    arcs = {key: vars(rule)[key] for key in ("required", "forbidden")}
     return {
-        "max_parents": rule.max_parents,
-        "class_restricted": rule.class_restricted,
-        "class_arcs": rule.class_arcs,
-        "required": tuple((p, c) for p, c in (_names(data, a) for a in rule.required)),
-        "forbidden": tuple((p, c) for p, c in (_names(data, a) for a in rule.forbidden)),
+        **{key: vars(rule)[key] for key in ("max_parents", "class_restricted", "class_arcs")},
+        **{key: tuple(_names(data, arc) for arc in own) for key, own in arcs.items()},
         "constant": _names(data, rule.constant),
     }
 
@@ -314,27 +298,28 @@ def _as_sets(structure: NamedParents) -> dict[str, frozenset[str]]:
 
 
 _WORDS = {
-    "required": "required arcs",
-    "forbidden": "forbidden arcs",
     "data": "fingerprint of the data",
     "class_restricted": "class restriction (features without parents or with the class)",
 }
 
 
 def _difference(name: str, wanted: Any, found: Any) -> str:
-    words = _WORDS.get(name, name.replace("_", " "))
-    if found is None and name in _RULE:
-        return f"the candidates are a custom list, {words} {wanted!r} was asked for"
+    arcs = " arcs" if name in ("required", "forbidden") else ""
+    words = _WORDS.get(name, name.replace("_", " ") + arcs)
     if found is None:
-        return f"{words} is no part of the statement, {wanted!r} was asked for"
+        where = "the candidates are a custom list," if name in _RULE else ""
+        part = "" if where else " is no part of the statement,"
+        return f"{where} {words}{part} {wanted!r} was asked for".lstrip()
     if name == "structure":
         words, wanted, found = "the structure is another one", _arcs(wanted), _arcs(found)
     if isinstance(wanted, tuple):
-        more, fewer = (set(a).difference(b) for a, b in ((found, wanted), (wanted, found)))
-        pairs = ((more, found, "not asked for"), (fewer, wanted, "missing"))
-        kinds = ((_texts(x for x in own if x in part), verb) for part, own, verb in pairs)
-        parts = [f"{shown(texts)} {verb}" for texts, verb in kinds if texts]
-        return f"{words}: {'; '.join(parts) or 'the order is another one'}"
+        more, fewer = (
+            _texts(x for x in a if x not in b) for a, b in ((found, wanted), (wanted, found))
+        )
+        told = [f"{shown(more)} not asked for"] * bool(more) + [f"{shown(fewer)} missing"] * bool(
+            fewer
+        )
+        return f"{words}: {'; '.join(told) or 'the order is another one'}"
     return f"{words} is {found!r}, not {wanted!r}"
 
 

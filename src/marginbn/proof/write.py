@@ -1,12 +1,11 @@
 """A solve with a certificate.
 
-The chosen solver searches first, at full speed, for at most :data:`SEARCH_SHARE` of the time limit;
-it finds the structure. Then a search that keeps its proof, with that structure as incumbent, builds
-the tree that goes into the file, within the rest of the time: best bound first, as in the engines,
-but node by node in Python, with every decision and every weight kept until the end. Whatever ends
-it, the nodes still open are leaves with the best weights they have, so the certificate proves the
-gap that is left. The result has the better of both bounds; if the certificate proves less than the
-search does, a warning says so.
+The chosen solver searches first, at full speed, for at most :data:`SEARCH_SHARE` of the time limit.
+Then a search that keeps its proof builds the tree of the file from the incumbent found, within the
+rest of the time: best bound first, node by node in Python, every decision and every weight kept.
+Whatever ends it, open nodes are leaves with the best weights they have, so the certificate proves
+the gap that is left. The result has the better of both bounds; a certificate that proves less than
+the search is reported.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.definition import Definition
 from marginbn.proof.forest import ForestRelaxation
 from marginbn.proof.format import write_certificate
-from marginbn.proof.record import Claim, Cutoff, Relaxation, TreeNode, leaves, write_tree
+from marginbn.proof.record import Cutoff, Relaxation, TreeNode, leaves, write_tree
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.engine import is_interpreted
 from marginbn.solvers.branch_bound.kernels.bound import bound_box
@@ -49,14 +48,13 @@ class CertifyingSearch(SearchTree):
         super().__init__(run)
         self.relaxation = relaxation
         self.cutoff = cutoff
-        claim = relaxation.root()
-        self.root = TreeNode(claim.bound, claim.proof)
+        self.root = relaxation.root()
         self._visited = 0
         self._order = count()
-        self._open: list[tuple[float, int, TreeNode, Claim]] = []
+        self._open: list[tuple[float, int, TreeNode]] = []
         self._floor = -float("inf")  # largest bound of a closed leaf
         self._nbytes = 0
-        self._push(self.root, claim)
+        self._push(self.root)
 
     def open(self) -> None:
         """The root is there from the beginning."""
@@ -73,36 +71,36 @@ class CertifyingSearch(SearchTree):
             return Status.NODE_LIMIT
         if self._nbytes > PROOF_BYTES:
             return Status.MEMORY_LIMIT
-        _, _, node, claim = heappop(self._open)
+        _, _, node = heappop(self._open)
         try:
-            self._visit(node, claim)
+            self._visit(node)
         except BaseException:
-            self._push(node, claim)  # an interrupt must not lose a node
+            self._push(node)  # an interrupt must not lose a node
             raise
+        node.state = None  # it is not visited again
         return None
 
-    def _visit(self, node: TreeNode, claim: Claim) -> None:
-        if claim.bound <= self.cutoff.value:
-            self._close(claim.bound)
+    def _visit(self, node: TreeNode) -> None:
+        if node.bound <= self.cutoff.value:
+            self._close(node.bound)
             return
         self._visited += 1
-        visit = self.relaxation.visit(claim)
+        visit = self.relaxation.visit(node)
         if visit.bound < node.bound:
             node.bound, node.proof = visit.bound, visit.proof
             self._nbytes += visit.proof.nbytes
         if visit.sides is None:
             self._close(node.bound)
             return
-        sides = tuple(TreeNode(side.bound, side.proof) for side in visit.sides)
-        node.split, node.sides = visit.split, (sides[0], sides[1])
-        for side, made in zip(visit.sides, node.sides, strict=True):
-            self._push(made, side)
+        node.split, node.sides = visit.split, visit.sides
+        for side in visit.sides:
+            self._push(side)
 
-    def _push(self, node: TreeNode, claim: Claim) -> None:
-        if claim.bound <= self.cutoff.value:
-            self._close(claim.bound)
+    def _push(self, node: TreeNode) -> None:
+        if node.bound <= self.cutoff.value:
+            self._close(node.bound)
         else:
-            heappush(self._open, (-claim.bound, next(self._order), node, claim))
+            heappush(self._open, (-node.bound, next(self._order), node))
 
     def _close(self, bound: float) -> None:
         self._floor = max(self._floor, bound)
@@ -181,11 +179,7 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
 
 
 def certify(
-    definition: Definition,
-    found: SolveResult,
-    path: PathLike,
-    run: Run,
-    rows: RowsInUse = "auto",
+    definition: Definition, found: SolveResult, path: PathLike, run: Run, rows: RowsInUse
 ) -> SolveResult:
     """Prove what a search has found, write the certificate, and combine both results."""
     solver = CertifyingSolver(definition, rows)
@@ -205,9 +199,14 @@ def certify(
             _warn(f"the certificate is not where it should be: {rescued}", 4)
     except InputError as error:
         _warn(f"there is no certificate: {error}", 4)
-    stopped = run.stopped
-    result = _combined(found, run)
-    _warn_if_weaker(result, certificate, stopped)
+    stopped, result = run.stopped, _combined(found, run)
+    gap = relative_gap(certificate.objective, certificate.bound, result.scale)
+    if gap > result.gap + WORTH_A_WARNING:
+        reason = "its arithmetic is coarser, and the optimum is small compared with the weights"
+        if stopped is not Status.OPTIMAL:
+            reason = "writing a proof takes longer than finding it; increase time_limit"
+        proved = f"the certificate proves a gap of {100 * gap:.2g} %, the search itself"
+        _warn(f"{proved} {100 * result.gap:.2g} %: {reason}", 4)
     return result
 
 
@@ -265,21 +264,3 @@ def _combined(found: SolveResult, run: Run) -> SolveResult:
     last = TracePoint(seconds, result.objective, result.bound, result.scale)
     trace = [p for p in found.trace if p.objective <= result.objective]
     return replace(result, trace=(*trace, last), seconds=last.seconds)
-
-
-def _warn_if_weaker(result: SolveResult, certificate: Certificate, stopped: Status) -> None:
-    """Say so if the certificate proves less than the search."""
-    gap = relative_gap(certificate.objective, certificate.bound, result.scale)
-    if gap <= result.gap + WORTH_A_WARNING:
-        return
-    reason = "its arithmetic is coarser, and the optimum is small compared with the weights"
-    if stopped is not Status.OPTIMAL:
-        reason = (
-            "writing down a proof takes longer than finding it; "
-            "a larger time_limit lets it catch up"
-        )
-    _warn(
-        f"the certificate proves a gap of {100 * gap:.2g} %, the search itself "
-        f"{100 * result.gap:.2g} %: {reason}",
-        5,
-    )

@@ -9,15 +9,12 @@ because a minimum is at most any weighted mean. So the right-hand side, maximise
 structures of a leaf or over more, bounds their scores. Decomposable scores are g themselves,
 without constant.
 
-**Rounding.** u_mc = w_m parts / 2^bits is computed in double precision, relative error 2^-53; where
-a sample shares its weight among several rivals, the u are made smaller by the factor 1 - 2^-50
-first, so that u >= 0 and sum_c u_mc <= w_m hold for the numbers at hand in exact arithmetic. These
-numbers are the dual weights from here on. Coefficients are upper bounds of the true ones, exact
-multiples of 2^-44. A sum of R products errs by at most (R + 2) 2^-52 sum |a| u, whatever the order;
-that much and more is added before rounding up to the grid. The constant has positive terms only and
-is enlarged by its relative error.
-
-Upper bounds of leaves, in whole numbers of 2^grid: a majorant maximised over a leaf or more.
+**Rounding.** u_mc = w_m parts / 2^bits has a relative error of 2^-53 in double precision; where a
+sample has several rivals, the u are made smaller by the factor 1 - 2^-50 first, so that u >= 0 and
+sum_c u_mc <= w_m hold exactly for the numbers at hand. These are the dual weights from here on.
+Coefficients are upper bounds of the true ones, exact multiples of 2^-44. A sum of R products errs
+by at most (R + 2) 2^-52 sum |a| u, whatever the order; more is added before rounding up to the
+grid. The constant has positive terms only and is enlarged by its relative error.
 
 **Forests.** Here features are numbered from 0, the class is apart. A feature has the parents {} or
 {class}, which makes it a root, or {class, another feature}, which is an arc. The arcs form a
@@ -100,25 +97,17 @@ class Majorants:
     one majorant at the most, in whatever order a tree names them.
     """
 
-    def __init__(
-        self,
-        certificate: Certificate,
-        space: Space,
-        counts: ExactCounts,
-    ) -> None:
+    def __init__(self, certificate: Certificate, space: Space, counts: ExactCounts) -> None:
         self._certificate = certificate
         self._space = space
         self._counts = counts
+        self.margins = MarginValues(counts, certificate.score)
         n_rows = len(certificate.data.codes) * max(1, certificate.data.arities[0] - 1)
         longest = max(n_rows, len(space.parents))
+        self.count = len(certificate.duals) if certificate.score.is_margin else 1
         self._per_block = max(1, min(512, BLOCK_BYTES // (8 * longest)))
         self._block: dict[int, IntegerMajorant] = {}
         self._kept: dict[tuple[int, int], NDArray[np.float64]] = {}
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self._certificate.duals) if self._certificate.score.is_margin else 1
 
     def __getitem__(self, number: int) -> IntegerMajorant:
         if not self._certificate.score.is_margin:
@@ -128,9 +117,7 @@ class Majorants:
         return self._block[number]
 
     def prepare(self, numbers: Sequence[int]) -> None:
-        """Make those that are needed next, in the order of the leaves that name them, unless the
-        first one is there.
-        """
+        """Make those that leaves name next, in their order, unless the first one is there."""
         if not self._certificate.score.is_margin or numbers[0] in self._block:
             return
         named = dict.fromkeys(n for n in numbers[: 4 * self._per_block] if 0 <= n < self.count)
@@ -157,11 +144,6 @@ class Majorants:
         return IntegerMajorant(0, _checked(values, self._space.n_variables))
 
     # ------------------------------------------------------------------ margins
-
-    @cached_property
-    def margins(self) -> MarginValues:
-        """Coefficients of the margin rows."""
-        return MarginValues(self._counts, self._certificate.score)
 
     def _columns(self, begin: int, end: int) -> NDArray[np.float64]:
         """Upper coefficients of candidates, (n_rows, end - begin)."""
@@ -328,24 +310,15 @@ def best_forest(
     penalty: int,
     enough: int,
 ) -> int:
-    """An upper bound of the largest value over forests and parent sets of the class.
+    """An upper bound of the largest value over forests and parent sets of the class: the largest
+    value itself where it exceeds ``enough``, else at most ``enough``.
 
-    Whenever the largest value exceeds ``enough`` it is the largest value; otherwise it is at most
-    ``enough``. The arborescence for a class without parents gives a quick bound for every parent
-    set: its members have {}, an arc from the root that falls short of its prices by so much (or
-    exceeds them, where {} needs the set). Only sets whose quick bound is above ``enough`` are
-    looked at any further.
-
-    Parameters
-    ----------
-    arcs, class_only, empty
-        Value of {class, u}, (n, n), of {class} and of {}, (n,), for every feature.
-    tied
-        Features that must not have {} without being a parent of the class.
-    class_sets, own
-        Members (S, 2), -1 for none, and values (S,) of the parent sets of the class.
-    penalty
-        What an arc that is not allowed costs.
+    Features have the values ``arcs`` (n, n) of {class, u}, ``class_only`` and ``empty`` (n,) of
+    {class} and {}; an arc that is not allowed costs ``penalty``. A ``tied`` feature has {} only as
+    a parent of the class. The class' parent sets have members (S, 2), -1 for none, and ``own``
+    values (S,). The arborescence for a class without parents gives a quick bound for each of them:
+    its members have {}, an arc from the root that falls short of its prices by so much (or exceeds
+    them, where {} needs the set). Only sets with a quick bound above ``enough`` are looked at.
     """
     roots = np.where(tied, class_only, np.maximum(class_only, empty))
     plain = np.column_stack([arcs, roots])

@@ -13,9 +13,8 @@ proofs.
 
 **Arithmetic.** The score of a child with parents T is a difference A(T + i) - A(T) of sums of f(n)
 over the joint states of a set, f(n) = n log n or log Gamma(a + n) - log Gamma(a). Values of f are
-rounded to whole numbers of 2^-shift, and no more of them are added than there are rows, so the sums
-are exact integers with a known error. A set of size m is found by its place in the list of all sets
-of that size, ordered by their largest members.
+rounded to whole numbers of 2^-shift, so the sums are exact integers with a known error. A set is
+found by its place in the list of all sets of its size, ordered by their largest members.
 """
 
 from __future__ import annotations
@@ -223,7 +222,7 @@ class Pruning:
         self.price, name = (
             0.0 * sums.arities,
             sums.score.name,
-        )  # of a state of the parents, by child
+        )  # by child, of a state of the parents
         if name in PENALTIES:
             price, off = penalty_units(name, sum(counts.weights), counts.scale)
             if price < 0:
@@ -322,7 +321,10 @@ class Pruning:
                 r = self.sums.arities[sets[:, j]]
                 gains = np.minimum(lost, (before - above[:, 0] + self.sums.error)[:, None])
                 live &= gains > self.cost(states / r * (r - 1.0))
-        families, occurring = self._families(whole, live)
+        families, occurring = np.zeros((2, *live.shape), dtype=np.int64)  # zero where not live
+        rows, child = np.nonzero(live)
+        own = np.sort(np.column_stack([whole[rows], child]), axis=1)
+        families[rows, child], occurring[rows, child] = self.sums.get(own)
         score = families - above + self.sums.error - cost
         best, is_kept = below.copy(), np.zeros(live.shape, dtype=bool)
         row_of = {place: row for row, place in enumerate(self.sums.place(sets).tolist())}
@@ -354,11 +356,3 @@ class Pruning:
         kinds, kind = np.unique(self.sums.arities, return_inverse=True)
         found = [self.sums.get(whole, Fraction(r))[0] for r in kinds.tolist()]
         return np.column_stack(found)[:, kind.reshape(-1)]
-
-    def _families(self, whole: Integers, live: Bools) -> tuple[Integers, Integers]:
-        """Sums and numbers of states of sets (B, m) with each child, zero where not live."""
-        found = np.zeros((2, *live.shape), dtype=np.int64)
-        row, child = np.nonzero(live)
-        sets = np.sort(np.column_stack([whole[row], child]), axis=1)
-        found[:, row, child] = self.sums.get(sets)
-        return found[0], found[1]

@@ -1,24 +1,20 @@
-"""Logarithms that can be trusted, as whole numbers of 2^-44.
+"""Logarithms that can be trusted, and scores from the encoded data with a proven side of rounding.
 
 :func:`log_units` and :func:`log_gamma_units` return whole numbers that differ from the true value
 times 2^44 by less than one. They rest on the decimal arithmetic of the standard library, whose
 logarithm is correctly rounded, and on nothing the processor or a mathematical library does.
 
-Coefficients and scores from the encoded data, each with a proven side of rounding.
-
 Weights are floating-point numbers, hence whole numbers of some power of two, and counts are exact
-sums of them. With n(...) such counts (times that power, which cancels), s the smoothing, r the
-arity of the child and C the number of classes, a candidate (child i, parents S) contributes to log
-P(class = c, features) the number
+sums of them. With n(...) such counts, s the smoothing, r the arity of the child and C the number of
+classes, a candidate (child i, parents S) contributes to log P(class = c, features) the number
 
     multiclass    log (n(h, x, c) + s) / (n(h, c) + s r)      for a feature with the class in S
                   log (n(h, c) + s) / (n(h) + s C)            for the class
     binary        the same for class c, minus the same for "any class but c"
 
-where h is the state of the features in S and x the state of the child; a feature without the class
-in S contributes the same to all classes. The coefficient of a sample of class c against its rival
-c' is the difference of the numbers of c and c', for the binary margin the number of c itself.
-
+where h is the state of the features in S and x that of the child; a feature without the class in S
+contributes nothing. The coefficient of a sample of class c against its rival c' is the difference
+of the numbers of c and c', for the binary margin the number of c itself.
 """
 
 from __future__ import annotations
@@ -78,12 +74,9 @@ def log_gamma_units(x: Fraction) -> int:
 
         log Gamma(x) = (x - 1/2) log x - x + log(2 pi) / 2 + sum_j B_2j / (2j (2j - 1) x^(2j - 1))
 
-    alternates, and its error is smaller than the first term left out: less than 1e-30 here.
-
-    The terms are as large as x log x while their sum may be wanted to the last unit, so the
-    precision grows with x: d digits before the point and 60 more. Then x itself, every term and
-    every factor is off by at most 10^(-59 - d) of its size, a hundred of them by less than
-    100 x log x 10^(-59 - d) < 1e-50 for all x below 10^1000.
+    alternates, and its error is less than the first term left out, 1e-30. The terms are as large as
+    x log x, so the precision grows with x: with d digits before the point and 60 more, a hundred
+    terms and factors err by less than 100 x log x 10^(-59 - d) < 1e-50 for all x below 10^1000.
     """
     context = Context(prec=60 + len(str(int(x))), rounding=ROUND_HALF_EVEN)
     near = _decimal(x, context)

@@ -6,9 +6,6 @@
 3. The incumbent: made of candidates, acyclic, its score from the definition, rounded down, is at
    least the claimed objective.
 4. The tree: complete, and the bound of every leaf, rounded up, is at most the claimed bound.
-
-Nothing here is shared with the search: coefficients, scores, arborescences and bounds are computed
-again, in exact or outward-rounded arithmetic.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -54,7 +51,6 @@ from marginbn.proof.checker.values import (
     SHIFT,
     SLACK,
     ExactCounts,
-    MarginValues,
     decomposable_scores,
 )
 
@@ -83,8 +79,8 @@ class Verdict:
     n_leaves, n_dual_weights
         Size of the proof.
     scale
-        What the gap is relative to where objective and bound are small: a hundredth of what the
-        objective can be, from the data and the score alone.
+        What the gap is relative to where objective and bound are small: a hundredth of what a
+        margin can be, the total weight times gamma (at most one nat).
 
     Examples
     --------
@@ -124,17 +120,18 @@ def check(certificate: Certificate, progress: Progress | None = None) -> Verdict
         checker = Checker(certificate, space)
         checker.check_incumbent()
         checker.check_tree(shape, progress)
-        scale = checker.scale()
     except RefutedError as refuted:
         return Verdict(False, str(refuted), certificate.objective, certificate.bound)
     except MemoryError:
         raise ProblemTooLargeError(
             "there is not enough memory to check this certificate: free some"
         ) from None
+    found = Verdict(True, "", certificate.objective, certificate.bound)
+    score, scale = certificate.score, 0.0
+    if score.is_margin:
+        scale = 0.01 * math.fsum(certificate.data.weights.tolist()) * min(score.gamma, 1.0)
     n_duals = len(certificate.duals)
-    return Verdict(
-        True, "", certificate.objective, certificate.bound, shape.n_leaves, n_duals, scale
-    )
+    return replace(found, n_leaves=shape.n_leaves, n_dual_weights=n_duals, scale=scale)
 
 
 def check_definition(certificate: Certificate) -> None:
@@ -263,7 +260,7 @@ class Checker:
         if not self.certificate.score.is_margin:
             scores = self.majorants.scores
             return Fraction(sum(scores[self.space.number[i, p]][0] for i, p in enumerate(parents)))
-        margins = MarginValues(self.counts, self.certificate.score)
+        margins = self.majorants.margins
         total = np.zeros((len(self.certificate.data.codes), margins.n_rivals), dtype=np.int64)
         for i, own in enumerate(parents):
             total += margins.units(i, own) - SLACK
@@ -272,22 +269,6 @@ class Checker:
         cap = math.floor(Fraction(self.certificate.score.gamma) * 2**SHIFT)
         pairs = zip(self.counts.weights, total.min(axis=1).tolist(), strict=True)
         return Fraction(sum(w * min(cap, s) for w, s in pairs), self.counts.scale)
-
-    def scale(self) -> float:
-        """A hundredth of what the objective can be: the total weight times gamma (at most one nat),
-        or the larger of the scores of the smallest parent sets and of the best ones.
-        """
-        score = self.certificate.score
-        if score.is_margin:
-            return 0.01 * math.fsum(self.certificate.data.weights.tolist()) * min(score.gamma, 1.0)
-        first = best = 0
-        for i in range(self.space.n_variables):
-            values = [
-                self.majorants.scores[k][1] for k in np.flatnonzero(self.space.child == i).tolist()
-            ]
-            first, best = first + values[0], best + max(values)
-        size = Fraction(max(abs(first), abs(best)), 2**SHIFT)
-        return float(size / 100)
 
     # ------------------------------------------------------------------ the tree
 
