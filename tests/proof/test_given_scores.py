@@ -91,6 +91,9 @@ FORGERIES: dict[str, Callable[[Certificate], Certificate]] = {
     "a variable is its own parent": lambda c: with_scores(c, lambda own: own.append(((0,), 9.0))),
     "no set is left": lambda c: with_scores(c, lambda own: own.clear()),
     "an infinite score": lambda c: with_scores(c, lambda own: own.append(((1,), 1e300))),
+    "a set with 2^60 subsets": lambda c: with_scores(
+        c, lambda own: own.append((tuple(range(1, 61)), 0.0))
+    ),
     "another formula": lambda c: replace(c, score=Score("loglik")),
     "a rule": lambda c: replace(c, candidates=Candidates(RULE)),
     "a list": lambda c: replace(c, candidates=Candidates(None, (((),),) * len(c.incumbent))),

@@ -255,6 +255,7 @@ class Checker:
         is_given = self.h["score"]["name"] == "given"
         whole = len(given) == self.n * is_given and is_given != (size > 0)
         readable(self.n > 0 and whole, "there are no data, or rows and scores")
+        readable(sum(2 ** min(len(s), 64) for own in given for s, _ in own) <= MAX_CELLS)
         readable(size * (self.n + self.arities[0]) <= MAX_CELLS)
         self.rows = list(zip(*(self.take("i", size) for _ in names), strict=True))
         inside = all(0 <= v < r for x in self.rows for v, r in zip(x, self.arities, strict=True))
@@ -342,7 +343,6 @@ class Checker:
     def best_sets(self, i: int) -> list[Set]:
         """Of the parent sets with a score those that score more than each of their subsets."""
         value = dict(self.h["scores"][i])
-        readable(sum(2 ** len(s) for s in value) <= MAX_TABLE)
         subsets = {s: chain(*(combinations(s, k) for k in range(len(s)))) for s in value}
         return [s for s, v in value.items() if all(value.get(t, v - 1) < v for t in subsets[s])]
 

@@ -58,8 +58,8 @@ MAX_HEADER = 2**25
 """Largest header: text unfolds to much larger values than arrays do."""
 
 MAX_CELLS, MAX_TREE, MAX_MULTIPLIERS = 5 * 10**7, 2**22, 2 * 10**7
-"""Largest number of samples times variables and classes, of entries of the tree and of rows that
-multipliers name: more is refused before it is read.
+"""Largest number of samples times variables and classes (and of subsets of sets with scores), of
+entries of the tree and of rows that multipliers name: more is refused before it is read.
 """
 
 Indices = tuple[Count, ...]
@@ -214,8 +214,10 @@ def _read_header(text: bytes) -> _Header:
     header = decode(text, _Header, "header")
     json.loads(text, object_pairs_hook=_refuse_repeated_keys)  # of which the last would count
     cells = header.n_samples * (len(header.variables) + len(header.variables[0][1]))
+    subsets = sum(2 ** min(len(parents), 64) for own in header.scores for parents, _ in own)
     for what, size, most in (
         ("samples times variables and classes", cells, MAX_CELLS),
+        ("subsets of sets with scores", subsets, MAX_CELLS),
         ("entries of the tree", header.tree, MAX_TREE),
     ):
         if size > most:

@@ -172,8 +172,6 @@ def build_space(data: Data, candidates: Candidates) -> Space:
 def best_sets(scored: Iterable[tuple[tuple[int, ...], float]]) -> Sets:
     """Of parent sets with scores those that score more than each of their proper subsets."""
     value = dict(scored)
-    if sum(2 ** len(parents) for parents in value) > LARGEST_TABLE:
-        raise RefutedError("parent sets with scores have too many subsets")
 
     def beats_subsets(parents: tuple[int, ...], own: float) -> bool:
         subsets = chain.from_iterable(combinations(parents, k) for k in range(len(parents)))
