@@ -136,7 +136,7 @@ def test_margins_of_the_incumbent_do_not_overflow(
     """One margin of 2^61 units is too large, on either side; one unit less is not."""
     units = np.zeros((2, 1), dtype=np.int64)
     values = SimpleNamespace(n_rivals=1, units=lambda *_: units)
-    monkeypatch.setattr("marginbn.proof.checker.verdict.MarginValues", lambda *_: values)
+    monkeypatch.setattr("marginbn.proof.checker.bounds.MarginValues", lambda *_: values)
     certificate = tiny_certificate(1e30, objective=-1e30, bound=1e30)
     checker = Checker(certificate, build_space(certificate.data, certificate.candidates))
     units[1, 0] = sign * 2**60 + SLACK  # twice, and the slack is subtracted
