@@ -303,10 +303,7 @@ print(k, failures)
 def test_every_allocation_may_fail(tmp_path: Path, kind: str, least: int, step: int) -> None:
     """Memory really runs out at the k-th allocation, for every ``step``-th k."""
     pytest.importorskip("_testcapi")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run(
         [sys.executable, "-c", ALLOCATIONS, kind, str(tmp_path), str(least), str(step)],
         env=environment,

@@ -13,13 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from marginbn import (
-    BayesianNetwork,
-    InputError,
-    NaiveBayesClassifier,
-    TANClassifier,
-    export_model,
-)
+from marginbn import BayesianNetwork, InputError, NaiveBayesClassifier, TANClassifier, export_model
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.deployment import DEPLOYMENTS, deployable
 from marginbn.data import preparation

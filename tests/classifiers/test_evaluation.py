@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -14,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joblib.externals.loky import get_reusable_executor
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.stats import binomtest
@@ -142,23 +139,6 @@ def test_workers_change_nothing() -> None:
     alone = cross_validate(NaiveBayesClassifier, table, labels, 3)
     together = cross_validate(NaiveBayesClassifier, table, labels, 3, n_jobs=2)
     assert alone.accuracies == together.accuracies
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="masks of POSIX")
-def test_workers_leave_ctrl_c_to_their_parent() -> None:
-    """Otherwise every one of them ends with its own traceback."""
-    table, labels = small_table()
-    parent = os.getpid()
-
-    def make() -> NaiveBayesClassifier:
-        deaf = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
-        assert deaf
-        assert os.getpid() != parent
-        return NaiveBayesClassifier()
-
-    get_reusable_executor().shutdown()  # what others have started may hear it
-    assert len(cross_validate(make, table, labels, 2, n_jobs=2).folds) == 2
 
 
 class StoppedClassifier(TANClassifier):

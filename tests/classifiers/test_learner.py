@@ -128,10 +128,7 @@ def test_missing_values_and_identifiers() -> None:
     frame = chain(200)
     frame.loc[:19, "wet"] = None
     frame["key"] = [f"row {i}" for i in range(200)]
-    with (
-        pytest.warns(DataWarning, match="key"),
-        pytest.warns(DataWarning, match="20 of 200 rows"),
-    ):
+    with pytest.warns(DataWarning, match="key"), pytest.warns(DataWarning, match="20 of 200 rows"):
         dropped = BayesianNetworkLearner().fit(frame)
     assert (dropped.n_samples_, dropped.n_dropped_) == (180, 20)
     assert "key" not in dropped.network_.names

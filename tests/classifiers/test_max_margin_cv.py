@@ -10,12 +10,7 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 from clock import Clock
-from marginbn import (
-    InputError,
-    MaxMarginBNClassifier,
-    MaxMarginBNClassifierCV,
-    Search,
-)
+from marginbn import InputError, MaxMarginBNClassifier, MaxMarginBNClassifierCV, Search
 from marginbn.classifiers.max_margin_cv import SCORINGS
 from marginbn.solvers.solve import solve_structure
 
@@ -61,10 +56,7 @@ def accuracy(fitted: Any, X: Any, y: Any) -> float:
 
 @pytest.mark.parametrize(
     ("scoring", "measure"),
-    [
-        ("accuracy", accuracy),
-        ("log_loss", mean_log_posterior),
-    ],
+    [("accuracy", accuracy), ("log_loss", mean_log_posterior)],
     ids=["accuracy", "log loss"],
 )
 def test_scores_are_those_of_fits_one_by_one(scoring: Any, measure: Any) -> None:

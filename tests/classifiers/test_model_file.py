@@ -274,10 +274,7 @@ HOSTILE: list[tuple[Edit, str]] = [
     (setter("classes", "labels", value=["a"]), "must have 2 entries"),
     (setter("classes", "labels", value=["b", "a"]), "distinct and sorted"),
     (setter("classes", "labels", value=["a", "a"]), "distinct and sorted"),
-    (
-        setter("classes", value={"dtype": "int8", "labels": [1, 999]}),
-        r"\$\.classes\.labels",
-    ),
+    (setter("classes", value={"dtype": "int8", "labels": [1, 999]}), r"\$\.classes\.labels"),
     (
         setter("classes", value={"dtype": "float64", "labels": [0.5, {"float": "inf"}]}),
         r"\$\.classes\.labels\[1\]: Expected",
@@ -291,18 +288,12 @@ HOSTILE: list[tuple[Edit, str]] = [
     (setter("coding", 0, "kind", value="text"), r"\$\.coding\[0\]\.kind"),
     (setter("coding", 0, "kind", value="numeric"), "either cuts or categories"),
     (setter("coding", 0, "categories", value=["red"]), r"makes 'x0' with 1 states"),
-    (
-        setter("coding", 0, "categories", value=["red", None]),
-        r"categories\[1\]: Expected `bool",
-    ),
+    (setter("coding", 0, "categories", value=["red", None]), r"categories\[1\]: Expected `bool"),
     (setter("coding", 0, "categories", value=["1", 1]), "must be distinct"),
     (setter("coding", 0, "cuts", value=[2, 1]), "must be increasing"),
     (setter("coding", 0, "cuts", value=["inf"]), r"cuts\[0\]: Expected `float`"),
     (setter("coding", 0, "missing_state", value="no"), "missing_state: Expected `bool`"),
-    (
-        setter("coding", 0, "values", value=[[], []]),
-        "values must be empty",
-    ),
+    (setter("coding", 0, "values", value=[[], []]), "values must be empty"),
     (setter("result", "status", value="sure"), r"\$\.result\.status"),
     (setter("result", "bound", value=-1e9), "must not lie below"),
     (setter("result", "bound", value="nan"), "must not lie below"),

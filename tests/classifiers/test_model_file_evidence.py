@@ -183,14 +183,8 @@ def test_another_structure_is_told(tmp_path: Path) -> None:
     ("change", "reason"),
     [
         (lambda data: data.pop("evidence"), "missing required field `evidence`"),
-        (
-            lambda data: data["evidence"].update(total_weight=-1.0),
-            "Expected `float` > 0",
-        ),
-        (
-            lambda data: data["evidence"].update(data_sha256="x"),
-            "sha256: Expected `str` matching",
-        ),
+        (lambda data: data["evidence"].update(total_weight=-1.0), "Expected `float` > 0"),
+        (lambda data: data["evidence"].update(data_sha256="x"), "sha256: Expected `str` matching"),
     ],
 )
 def test_broken_evidence_is_refused(

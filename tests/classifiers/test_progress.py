@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from marginbn import (
-    MaxMarginBNClassifierCV,
-    NaiveBayesClassifier,
-    Search,
-    make_report,
-)
+from marginbn import MaxMarginBNClassifierCV, NaiveBayesClassifier, Search, make_report
 
 
 class Notebook:

@@ -703,15 +703,7 @@ def test_progress_fits_eighty_columns() -> None:
 
 def test_ctrl_c_keeps_the_best_structure() -> None:
     """An interrupted search ends with a summary, its gap, and exit code 3."""
-    process = launch(
-        "fit",
-        "waveform-21",
-        "--max-parents",
-        3,
-        "--time-limit",
-        300,
-        "--json",
-    )
+    process = launch("fit", "waveform-21", "--max-parents", 3, "--time-limit", 300, "--json")
     assert process.stderr is not None
     for line in process.stderr:  # wait until there is a structure
         if "objective" in line:

@@ -236,11 +236,7 @@ def one_structure() -> CandidateSets:
 
 EVERY_ARC = [(i, j) for i in range(4) for j in range(4) if i != j]
 FORGERIES: dict[str, tuple[Callable[[], CandidateSets], float, str]] = {
-    "one listed structure": (
-        one_structure,
-        GAMMA,
-        "A CUSTOM LIST of 4 parent sets",
-    ),
+    "one listed structure": (one_structure, GAMMA, "A CUSTOM LIST of 4 parent sets"),
     "another gamma": (lambda: enumerate_candidates(4, 2), 0.01, "gamma = 0.01 (p = 0.5025)"),
     "every arc forbidden": (
         lambda: enumerate_candidates(4, 2, forbidden=EVERY_ARC),

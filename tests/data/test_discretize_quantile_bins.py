@@ -11,10 +11,7 @@ from marginbn.data.discretize import KEPT_VALUES, kept_values, quantile_cuts
 
 
 @settings(deadline=None, max_examples=60)
-@given(
-    st.lists(st.integers(-20, 20), min_size=1, max_size=60),
-    st.integers(1, 12),
-)
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=60), st.integers(1, 12))
 def test_quantile_cuts_separate_values_evenly(values: list[int], n_bins: int) -> None:
     """Never an empty bin, n_bins of them, and none much too heavy but for one value."""
     array = np.array(values, dtype=float)

@@ -96,10 +96,7 @@ def test_duckdb_relations() -> None:
     stream = as_stream(relation)
     assert stream is not None
     for _ in range(2):
-        assert shown(stream) == [
-            ("categorical", ("a", "b"), WORDS),
-            ("numeric", (), SIZES),
-        ]
+        assert shown(stream) == [("categorical", ("a", "b"), WORDS), ("numeric", (), SIZES)]
 
 
 # --- folders and files ----------------------------------------------------------------------------

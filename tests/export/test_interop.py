@@ -12,12 +12,7 @@ import pytest
 from exchange import SEEDS, assert_same_posteriors, garden, nasty_network, plain_network
 from marginbn.exceptions import InputError, MissingDependencyError
 from marginbn.export.formats import load_network, save_network
-from marginbn.export.interop import (
-    from_pgmpy,
-    from_pyagrum,
-    to_pgmpy,
-    to_pyagrum,
-)
+from marginbn.export.interop import from_pgmpy, from_pyagrum, to_pgmpy, to_pyagrum
 from seeds import seeds
 
 EVIDENCE = {"grass": "wet"}

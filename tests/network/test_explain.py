@@ -21,12 +21,7 @@ from marginbn import (
     NaiveBayesClassifier,
     TANClassifier,
 )
-from marginbn.network.explain import (
-    Contribution,
-    Explanation,
-    explain_codes,
-    nearest_rivals,
-)
+from marginbn.network.explain import Contribution, Explanation, explain_codes, nearest_rivals
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
@@ -244,10 +239,7 @@ def test_explanations_are_a_list() -> None:
         (lambda clf: clf.explain(WEATHER, ["stay"]), r"one label per row, 4, got shape \(1,\)"),
         (lambda clf: clf.explain(WEATHER, ["go"] * 4), r"y holds 'go'.*\['leave', 'stay'\]"),
         (lambda clf: clf.explain(WEATHER)[0].text(most=0), "most must be at least 1, got 0"),
-        (
-            lambda clf: clf.network_.marginals({"sky": "fog"}),
-            "unknown state 'fog' of variable",
-        ),
+        (lambda clf: clf.network_.marginals({"sky": "fog"}), "unknown state 'fog' of variable"),
         (lambda clf: clf.network_.marginals(["sky"]), "evidence must map"),
     ],
 )

@@ -12,13 +12,7 @@ from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.structure import Structure
-from networks import (
-    all_states,
-    brute_force_marginal,
-    joint_probability,
-    random_network,
-    sprinkler,
-)
+from networks import all_states, brute_force_marginal, joint_probability, random_network, sprinkler
 
 COIN = Variable("coin", ("head", "tail"))
 DIE = Variable("die", ("1", "2", "3"))

@@ -9,12 +9,7 @@ import pytest
 
 from marginbn.exceptions import InputError
 from marginbn.problem.structure import Structure, is_acyclic
-from networks import (
-    all_states,
-    joint_probability,
-    random_network,
-    sprinkler,
-)
+from networks import all_states, joint_probability, random_network, sprinkler
 
 
 def test_sets_must_not_overlap() -> None:

@@ -6,13 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from marginbn import (
-    InputError,
-    NaiveBayesClassifier,
-    TANClassifier,
-    load_model,
-    save_model,
-)
+from marginbn import InputError, NaiveBayesClassifier, TANClassifier, load_model, save_model
 from marginbn.data import preparation
 
 ROWS = 60

@@ -153,9 +153,7 @@ def test_two_classes_agree_also_for_weights_of_very_different_size() -> None:
 def test_the_binary_rest_of_three_classes_is_exact_for_any_weights() -> None:
     """Three classes with weights from 1e-9 to 1e9 agree with exact fractions."""
     data = make_data(
-        [[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]],
-        None,
-        [1e-9, 1e9, 2e-9, 1e9, 3e-9, 1e-3],
+        [[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]], None, [1e-9, 1e9, 2e-9, 1e9, 3e-9, 1e-3]
     )
     rows = margin_rows(data, "binary", 1e-12)
     for parents in ((), (0,)), ((1,), ()), ((), ()):

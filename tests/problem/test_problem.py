@@ -22,12 +22,7 @@ from marginbn.problem.problem import (
 )
 from marginbn.problem.scores import SCORES, get_local_score
 from marginbn.problem.structure import Structure
-from strategies import (
-    data_and_structure,
-    make_data,
-    make_variables,
-    random_data,
-)
+from strategies import data_and_structure, make_data, make_variables, random_data
 
 KINDS: tuple[MarginKind, ...] = ("multiclass", "binary")
 COIN = (Variable("class", ("head", "tail")),)

@@ -37,10 +37,7 @@ from marginbn.proof.checker.bounds import (
     best_forest,
 )
 from marginbn.proof.checker.statement import Space
-from marginbn.proof.checker.values import (
-    SHIFT,
-    log_units,
-)
+from marginbn.proof.checker.values import SHIFT, log_units
 from marginbn.proof.definition import define_candidates, define_data
 from problems import small_linear_problem, small_margin_problem
 

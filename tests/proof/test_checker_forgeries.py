@@ -10,17 +10,7 @@ import numpy as np
 import pytest
 
 import forgeries
-from forgeries import (
-    COUNT,
-    FORGERS,
-    KINDS,
-    PER_SEED,
-    STATEMENTS,
-    Wanted,
-    accepted_by,
-    judge,
-    make,
-)
+from forgeries import COUNT, FORGERS, KINDS, PER_SEED, STATEMENTS, Wanted, accepted_by, judge, make
 
 
 def check(records: list[dict[str, Any]]) -> None:

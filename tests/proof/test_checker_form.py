@@ -10,10 +10,7 @@ from test_format import tiny_certificate
 
 from certificates import sealed
 from marginbn.problem.candidates import CandidateRule
-from marginbn.proof.certificate import (
-    Candidates,
-    Certificate,
-)
+from marginbn.proof.certificate import Candidates, Certificate
 from marginbn.proof.checker import verify_certificate
 
 

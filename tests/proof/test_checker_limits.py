@@ -17,13 +17,7 @@ from test_format import tiny_certificate
 from certificates import sealed
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.candidates import CandidateRule
-from marginbn.proof.certificate import (
-    EDGE,
-    FOREST,
-    Candidates,
-    Certificate,
-    Data,
-)
+from marginbn.proof.certificate import EDGE, FOREST, Candidates, Certificate, Data
 from marginbn.proof.checker import verify_certificate
 from marginbn.proof.checker.bounds import Majorants
 from marginbn.proof.checker.verdict import read_shape
@@ -95,10 +89,7 @@ def wide_chain(depth: int, n: int) -> Certificate:
     rule = CandidateRule(2, True, (), (), ())
     return sealed(
         replace(
-            chain(depth),
-            data=data,
-            candidates=Candidates(rule, ()),
-            incumbent=((), *((0,),) * n),
+            chain(depth), data=data, candidates=Candidates(rule, ()), incumbent=((), *((0,),) * n)
         )
     )
 

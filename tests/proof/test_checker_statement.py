@@ -10,13 +10,7 @@ import pytest
 import oracles
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.proof.certificate import Candidates, Data
-from marginbn.proof.checker.statement import (
-    RefutedError,
-    Sets,
-    Space,
-    build_space,
-    is_acyclic,
-)
+from marginbn.proof.checker.statement import RefutedError, Sets, Space, build_space, is_acyclic
 from problems import random_candidates
 
 

@@ -11,12 +11,7 @@ from benchmarks.end_to_end import write_table
 from typer.testing import CliRunner
 
 from marginbn.cli import app
-from marginbn.proof.exact_model import (
-    DifferentError,
-    check_training,
-    encode_table,
-    read_table,
-)
+from marginbn.proof.exact_model import DifferentError, check_training, encode_table, read_table
 
 Record = dict[str, Any]
 

@@ -48,18 +48,6 @@ def test_effects_are_the_classifiers_answers(
             np.testing.assert_allclose(effect.values[:, s], answer, rtol=0, atol=1e-9)
 
 
-def test_the_effects_of_the_default_are_shares_of_the_rows(
-    iris: tuple[pd.DataFrame, pd.Series],
-) -> None:
-    """P(class | value) is the share in the rows, smoothing of a tenth of a row aside."""
-    fitted = BNClassifier().fit(*iris)
-    effects = measure_effects(fitted, read_rows(fitted, *iris))
-    assert effects is not None
-    for effect in effects:
-        shares = effect.counts / effect.counts.sum(axis=0)
-        np.testing.assert_allclose(effect.values, shares, atol=0.02)
-
-
 def test_counts_points_and_bands_by_hand() -> None:
     """Ten rows: 3 of 4 "a" rows are x, 1 of 6 "b" rows is."""
     X = [["x"]] * 3 + [["y"]] + [["x"]] + [["y"]] * 5

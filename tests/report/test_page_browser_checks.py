@@ -201,26 +201,6 @@ def test_one_number_per_question(browser: Browser, pages: Pages) -> None:
     assert shown_answer(browser) == pytest.approx(complete.tolist(), abs=1e-9)
 
 
-def test_the_shares_of_the_data_are_on_the_page(browser: Browser, pages: Pages) -> None:
-    """P(class | one category) is the share in the rows, in the answer and in the effects."""
-    path, fitted = pages["default"]
-    browser.open(path)
-    X, y = customers()
-    contract = fitted.network_.names.index("contract")
-    for state, name in enumerate(fitted.network_.variables[contract].states):
-        share = float((y[X["contract"] == name] == "yes").mean())
-        browser.click_state(contract, state)
-        assert shown_answer(browser)[1] == pytest.approx(share, abs=0.01)
-        browser.click_state(contract, state)
-        bar = browser.run(
-            "return Number([...document.querySelectorAll(`.effect[data-variable='${arguments[0]}']"
-            " li`)].find((l) => l.title.startsWith(arguments[1] + ':')).dataset.value)",
-            contract,
-            name,
-        )
-        assert bar == pytest.approx(share, abs=0.01)
-
-
 def test_a_case_is_explained_in_probabilities(browser: Browser, pages: Pages) -> None:
     """A sentence, then steps from the base rate to the answer, those of explain in their order."""
     path, fitted = pages["default"]

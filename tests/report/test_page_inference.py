@@ -14,12 +14,7 @@ from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
 from marginbn.report.page import network_values
-from networks import (
-    brute_force_marginal,
-    random_evidence,
-    random_network,
-    sprinkler,
-)
+from networks import brute_force_marginal, random_evidence, random_network, sprinkler
 
 CLOSE = 1e-9
 

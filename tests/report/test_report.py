@@ -165,11 +165,7 @@ def test_the_sprinkler_in_words() -> None:
     """Lines and tables by hand."""
     assert (
         describe_structure(sprinkler())
-        == [
-            "  rain: no parents",
-            "  sprinkler <- rain",
-            "  grass <- rain, sprinkler",
-        ]
+        == ["  rain: no parents", "  sprinkler <- rain", "  grass <- rain, sprinkler"]
         or describe_structure(sprinkler())[1] == "  sprinkler <- rain"
     )
     tables = describe_tables(sprinkler())

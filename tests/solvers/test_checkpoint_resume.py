@@ -110,10 +110,7 @@ def test_the_first_bound_of_a_resumed_solve_is_the_saved_one(tmp_path: Path) -> 
     before = solve_structure(problem, node_limit=40, checkpoint=tmp_path / "c")
     heard: list[TracePoint] = []
     solve_structure(
-        problem,
-        node_limit=1,
-        checkpoint=tmp_path / "c",
-        callback=lambda point: heard.append(point),
+        problem, node_limit=1, checkpoint=tmp_path / "c", callback=lambda point: heard.append(point)
     )
     known = next(point for point in heard if point.bound <= before.bound)
     assert known.objective >= before.objective
@@ -238,12 +235,7 @@ def test_solvers_without_a_tree_keep_incumbent_and_bound(tmp_path: Path, name: s
     before = Checkpoint(path, problem).saved
     assert before is not None
     stopped = solve_with(
-        solver,
-        Run(
-            problem,
-            callback=lambda point: True,
-            checkpoint=Checkpoint(path, problem),
-        ),
+        solver, Run(problem, callback=lambda point: True, checkpoint=Checkpoint(path, problem))
     )
     saved = Checkpoint(path, problem).saved
     assert saved is not None

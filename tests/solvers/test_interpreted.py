@@ -17,14 +17,7 @@ from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers import compile, interpreted, tree_search
 from marginbn.solvers.branch_bound import BranchBoundSolver, engine
-from marginbn.solvers.interpreted import (
-    MODE,
-    interpreting,
-    is_late,
-    is_slow,
-    is_small,
-    undisturbed,
-)
+from marginbn.solvers.interpreted import MODE, interpreting, is_late, is_slow, is_small, undisturbed
 from marginbn.solvers.result import SolveResult
 from marginbn.solvers.run import Run
 from marginbn.solvers.solve import solve_with

@@ -234,12 +234,6 @@ def test_agrees_with_brute_force(solver: Solver) -> None:
     assert_agreement(solver, range(20))
 
 
-@pytest.mark.slow
-def test_agrees_with_brute_force_on_many(solver: Solver) -> None:
-    """540 more random data sets."""
-    assert_agreement(solver, range(20, 560))
-
-
 # --- a pool of larger problems, on which the solvers are each other's judges ---------------------
 
 POOL = 300

@@ -70,11 +70,7 @@ class _Enumeration:
             )
 
     def _score(
-        self,
-        variable: int,
-        allowed: NDArray[np.int64],
-        linear: float,
-        margins: NDArray[np.float64],
+        self, variable: int, allowed: NDArray[np.int64], linear: float, margins: NDArray[np.float64]
     ) -> None:
         """Score all candidates of the last variable together."""
         if len(allowed) == 0:

@@ -27,10 +27,7 @@ NASTY = (
 )  # fmt: skip
 """Names that some format has a use for."""
 
-SEEDS = [
-    *range(40),
-    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 200)),
-]
+SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 200))]
 """Seeds of random networks; all 200 in the slow run."""
 
 

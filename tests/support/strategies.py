@@ -38,11 +38,7 @@ def make_data(
 
 
 def random_data(
-    seed: int,
-    n_samples: int = 30,
-    arities: Sequence[int] = (3, 2, 3, 2),
-    *,
-    weighted: bool = True,
+    seed: int, n_samples: int = 30, arities: Sequence[int] = (3, 2, 3, 2), *, weighted: bool = True
 ) -> EncodedData:
     """Rows drawn with dependence on the class, so that scores and margins differ by structure."""
     rng = np.random.default_rng(seed)

@@ -5,12 +5,10 @@ Doctests of docstrings and pages run by themselves; see ``pyproject.toml`` and `
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import pydoc
 import re
-import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -96,23 +94,6 @@ def homes_of(thing: Callable[..., Any]) -> list[Any]:
 def test_there_are_at_least_six_stories() -> None:
     """The gallery has something to show."""
     assert len(STORIES) >= 6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("story", STORIES, ids=lambda path: path.stem)
-def test_a_story_ends_in_a_figure(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has a title, runs from beginning to end and leaves a figure with something drawn."""
-    plt = pytest.importorskip("matplotlib.pyplot")
-    plt.switch_backend("agg")
-    assert re.match(r"\n?[^\n]+\n=+\n", ast.get_docstring(ast.parse(story.read_text())) or "")
-    monkeypatch.setattr(sys, "argv", [str(story)])
-    try:
-        runpy.run_path(str(story), run_name="__main__")
-        last = plt.figure(max(plt.get_fignums()))  # KeyError and ValueError: there is none
-        assert any(ax.has_data() or ax.patches or ax.texts for ax in last.axes)
-        last.canvas.draw()
-    finally:
-        plt.close("all")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))

@@ -136,36 +136,6 @@ def test_optima_and_bounds_at_the_extremes(name: str, solver: str, binary: bool)
     check(case, binary, solver)
 
 
-def random_extreme(seed: int) -> Extreme:
-    """Weights, gamma and smoothing drawn from the ends of their ranges."""
-    rng = np.random.default_rng(seed)
-    arities = (int(rng.integers(2, 5)), *(int(a) for a in rng.choice([2, 3, 50], 3)))
-    n_rows = int(rng.integers(1, 60))
-    weights = [
-        np.ones(n_rows),
-        wide_weights(seed, n_rows),
-        np.full(n_rows, 1e-6),
-        np.full(n_rows, 1e9),
-    ]
-    return Extreme(
-        table(seed, n_rows, arities),
-        weights[seed % 4],
-        arities,
-        gamma=float(rng.choice([1e-3, 0.1, 2.0, 50.0])),
-        smoothing=float(rng.choice([1e-6, 1.0, 1e3])),
-        max_parents=int(rng.integers(1, 4)),
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(400))
-def test_many_extremes(seed: int) -> None:
-    """Any combination of the extremes, by every solver that can."""
-    case = random_extreme(seed)
-    for solver in SOLVERS if case.max_parents < 3 else SOLVERS[1:]:
-        check(case, seed % 3 == 0, solver)
-
-
 @pytest.mark.parametrize(
     "classifier",
     [NaiveBayesClassifier(), TANClassifier(), MaxMarginBNClassifier(gamma=50.0)],

@@ -187,7 +187,9 @@ def inspect_data(
     missing: MissingPolicy | None = None,
     n_bins: int = N_BINS,
 ) -> DataReport:
-    """Look at a table before learning from it: there is an example in :class:`DataReport`.
+    """Look at a table before learning from it.
+
+    There is an example in :class:`~marginbn.data.inspection.DataReport`.
 
     Parameters
     ----------

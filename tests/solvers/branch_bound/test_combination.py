@@ -12,11 +12,7 @@ from branch_bound_cases import columns_of, random_problem
 from marginbn.solvers.branch_bound.arrays import encode
 from marginbn.solvers.branch_bound.kernels import combination, newton
 from marginbn.solvers.branch_bound.kernels.box import propagate
-from marginbn.solvers.branch_bound.kernels.combination import (
-    Bounding,
-    load_margins,
-    new_bounding,
-)
+from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins, new_bounding
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Instance, new_box, new_oracle
 from marginbn.solvers.branch_bound.rows import with_all_rows

@@ -10,11 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from arborescence import (
-    Arborescence,
-    maximum_arborescence,
-    solve_arborescence,
-)
+from arborescence import Arborescence, maximum_arborescence, solve_arborescence
 from marginbn.exceptions import InputError
 from seeds import seeds
 
