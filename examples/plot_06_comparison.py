@@ -9,7 +9,7 @@ intervals.
 # %%
 # The data
 # --------
-# *monks-1* has a rule that no single feature knows anything about: ``a1 = a2 or a5 = 1``. *wine* is
+# *monks-1* has a rule that no single feature can show: ``a1 = a2 or a5 = 1``. *wine* is
 # an easy set of measurements. *corral* is ``(A0 and A1) or (B0 and B1)`` with a feature that
 # agrees with the class three times out of four and so leads astray.
 

@@ -46,10 +46,9 @@ def export_model(
     """Write a fitted classifier as something that predicts without this library.
 
     Answers equal ``predict_proba``, and decisions ``predict``. Missing values and
-    unseen categories are answered where the answer is a table entry, too: of features without
-    children in networks of counted tables, and of columns that were fitted with a state for missing
-    values. Elsewhere there is no answer: SQL gives NULL, ONNX gives NaN, and a comment at the
-    top of the file notes it; ``predict_proba`` and ``marginbn predict`` answer such rows.
+    unseen categories are answered where the answer is a table entry: in columns with a state for
+    missing values, and in childless features of counted networks. Elsewhere SQL gives NULL and ONNX
+    gives NaN, as a comment at the top of the file notes; ``marginbn predict`` answers such rows.
 
     Parameters
     ----------

@@ -169,9 +169,9 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
         Parameters
         ----------
         X
-            An array or data frame; every column is a variable. Or a table that is read in pieces
-            and need not fit into memory: the path of a Parquet file or of a folder of them, a
-            pyarrow dataset, a DuckDB relation, a polars LazyFrame or a Dask DataFrame.
+            An array or data frame; every column is a variable. Larger than memory may be: the path
+            of a Parquet file or folder, a pyarrow dataset, a DuckDB relation, a polars LazyFrame, a
+            Dask DataFrame.
         y
             Ignored.
         sample_weight

@@ -215,10 +215,10 @@ def save_model(
 ) -> None:
     """Write a fitted classifier or :class:`BayesianNetworkLearner`.
 
-    An existing file is replaced only when all is written. The file records when and with
-    which versions it was made and, for a classifier, a fingerprint of the data; measures on rows
-    ``held_out`` and the name of the table may be added (``provenance_`` after loading). The
-    environment variable SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
+    An existing file is replaced only when all is written. The file records when and with which
+    versions it was made, and a fingerprint of the data. Measures on rows ``held_out`` and the name
+    of the table may be added (``provenance_`` after loading). The environment variable
+    SOURCE_DATE_EPOCH sets the time, for files that are equal to the last byte.
 
     Parameters that are no plain values (a ``RandomState``, a splitter as ``cv``) are left out with
     a warning and have their default after loading; predictions do not need them. ``search`` and

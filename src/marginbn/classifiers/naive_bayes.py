@@ -37,12 +37,12 @@ class NaiveBayesClassifier(BaseBNClassifier):
         Added to every count (Laplace).
     missing : {"auto", "drop", "state", "error"}, default="auto"
         Training rows with missing values are left out ("drop", as in the paper), missing becomes
-        a state, or an error; "auto" decides column by column between the first two and loses few
-        rows and no class.
+        a state, or an error. "auto" drops rows or makes a state, column by column, so that few rows
+        and no class are lost.
     column_kinds : "auto", a kind or dict, default="auto"
-        Kind of all columns, or of some by name or index: "numeric", "categorical", "date",
-        "day-first" or "month-first" (which become year, month and weekday), "amount" ($1,234.50,
-        80 kg) or "decimal-comma" (1.234,50). Columns that name a row (nearly every row has its own
+        Kind of all columns, or of some by name or index: "numeric", "categorical", "amount"
+        ($1,234.50, 80 kg) or "decimal-comma" (1.234,50). Dates ("date", "day-first", "month-first")
+        become year, month and weekday. Columns that name a row (nearly every row has its own
         value) are left out unless their kind is given.
     class_weight : None, "balanced" or dict, default=None
         Weight of the rows of each class; "balanced" gives all classes the same total.

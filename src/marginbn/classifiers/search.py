@@ -312,10 +312,9 @@ DEFAULT_GAMMA = gamma_from_probability(0.9)
 class MaxMarginBNClassifier(SearchingBNClassifier):
     """Bayesian network whose structure maximises the soft margin, found exactly.
 
-    The structure maximises sum_m w_m min(gamma, log margin of sample m) over all networks in
-    which every feature has no parents or the class among its parents, the class may have
-    features as parents, and no variable has more than ``max_parents``. Parameters are
-    smoothed maximum likelihood, so the network stays a generative one.
+    The structure maximises sum_m w_m min(gamma, log margin of sample m). A feature has no parents,
+    or the class among them; the class may have features as parents. Parameters are smoothed maximum
+    likelihood, so the network stays a generative one.
 
     Parameters
     ----------
@@ -334,13 +333,11 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
     smoothing : float, default=1.0
         Added to every count (Laplace).
     time_limit : float or None, default=10.0
-        Seconds for the whole fit: on most tables the structure hardly changes after the first ones,
-        and a proof that takes longer should be asked for. Reading and counting are never cut short,
+        Seconds for the whole fit, compiling left out. Reading and counting are never cut short;
         binning continues with fewer rows when it has taken half of the time, with a
-        :class:`DataWarning`; the search gets what they leave, and where they leave nothing a tenth
-        of the limit or half a second. Compiling, once per machine, does not count. When it ends
-        early the best structure is used, ``gap_`` bounds its distance to the optimum, and an
-        :class:`OptimalityWarning` is given.
+        :class:`DataWarning`. The search gets the rest, at least half a second or a tenth of the
+        limit. If it ends early the best structure is used, ``gap_`` bounds its distance to the
+        optimum, and an :class:`OptimalityWarning` is given.
     random_state : int, RandomState or None, default=None
         Seed of the search heuristics; None means 0.
     n_jobs : int or None, default=None

@@ -297,15 +297,14 @@ def read_table(
     Parameters
     ----------
     path
-        A .csv, .tsv, .txt or .arff file, each also with .gz or .zst appended; a .parquet, .arrow or
-        .feather file; or a folder of Parquet files, where the names of folders such as
-        ``year=2024`` are a column.
+        A .csv, .tsv, .txt or .arff file, also with .gz or .zst appended; or a .parquet, .arrow or
+        .feather file. Or a folder of Parquet files; names of folders such as ``year=2024`` are a
+        column.
     kinds
         As in :func:`marginbn.data.table.as_table`.
     delimiter
-        What separates the fields of a .csv, .tsv or .txt file; the default is a tab for .tsv,
-        and otherwise the first of comma (tab for .txt), semicolon, tab, bar in the header. A
-        space means any number of spaces.
+        What separates the fields of a .csv, .tsv or .txt file; a space means any number of spaces.
+        None finds it in the header, except for .tsv.
     encoding
         Of the text, such as ``"latin-1"`` or ``"cp1252"``.
 

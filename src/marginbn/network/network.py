@@ -51,9 +51,8 @@ class BayesianNetwork:
     variables
         Name and state labels of each variable; names are unique, labels within a variable too.
     log_tables
-        ``log_tables[i]`` is float64 with one axis per parent of i, in increasing order, and i
-        itself on the last axis; it holds log P(i | parents), ``-inf`` for a probability of zero.
-        The tables are copied and made read-only.
+        ``log_tables[i]`` holds log P(i | parents), float64, ``-inf`` for a probability of zero. It
+        has an axis per parent, in increasing order, and i on the last. Copied and made read-only.
 
     Examples
     --------
@@ -456,9 +455,9 @@ class BayesianNetwork:
     def encode_evidence(self, evidence: Evidence | None) -> dict[int, int]:
         """Evidence {variable name: value} as {variable index: state index}.
 
-        A value is the label of a state or a value of the table: a number falls into its bin,
-        3 is the state "3", True the state "True", None the state for missing values. A date is that
-        of a column which became year, month and weekday.
+        A value is the label of a state or a value of the table. A number falls into its bin; 3 is
+        the state "3", True the state "True", None the state for missing values. A date is that of a
+        column which became year, month and weekday.
 
         Examples
         --------

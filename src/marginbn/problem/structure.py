@@ -136,9 +136,8 @@ class Structure:
     ) -> bool:
         """Whether ``a`` and ``b`` are independent given the others, whatever the tables are.
 
-        Among the ancestors of all that is named, parents of a common child are joined, directions
-        are forgotten, and what is given is taken out: then no path may lead from a to b
-        (Lauritzen et al. 1990).
+        The graph of the ancestors of all that is named is moralised and made undirected. Without
+        what is given, no path may then lead from a to b (Lauritzen and others, 1990).
 
         Examples
         --------
@@ -185,9 +184,8 @@ class Structure:
     def cpdag(self) -> EquivalenceClass[int]:
         """The equivalence class: which arcs data alone, without interventions, could direct.
 
-        Directed are the arcs of v-structures (two parents of a child that are not adjacent
-        themselves) and those that follow by Meek's rules: no new v-structure and no cycle may
-        arise.
+        Directed are the arcs of v-structures (two parents of a child that are not adjacent), and
+        those that follow by Meek's rules.
 
         Examples
         --------

@@ -153,10 +153,10 @@ def make_report(
 ) -> HTMLReport:
     """A fitted classifier as a page that explains itself and answers questions.
 
-    The page works from disk and needs nothing else. First how good the model is, what it is and
-    what decides; then a case to type in, with the probabilities and the reasons; the effect of each
-    column, quality, the arcs between columns, settings. Quality is that of the rows that ``fit``
-    held out, unless there are test rows or folds.
+    The page works from disk and needs nothing else. It shows how good the model is, what it is and
+    what decides. You can type in a case and see its probabilities with the reasons. Below are the
+    effect of each column, quality, arcs and settings. Quality is that of the rows that ``fit`` held
+    out, unless there are test rows or folds.
 
     Parameters
     ----------

@@ -246,9 +246,8 @@ def solve_structure(
         in any case. ``"all"``; ``"groups"``, whose means give the bounds and which are split where
         that loses; ``"auto"``, groups where the coefficients of all rows are too many.
     work_limit
-        Seconds of work as ``branch_bound`` counts it, roughly those of one idle core: the same
-        structure and bound on every machine, however busy it is, unless ``time_limit`` ends it
-        first. Other solvers do not count.
+        Seconds of work as ``branch_bound`` counts it, roughly those of one idle core. Structure and
+        bound are then the same on every machine, unless ``time_limit`` ends the search first.
     dask
         Search on a Dask cluster with ``branch_bound``: the address of its scheduler, a
         ``distributed.Client``, or ``"local"`` for processes on this machine (``n_jobs`` of them, or
