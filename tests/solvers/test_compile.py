@@ -332,5 +332,22 @@ def test_a_compiler_in_the_background(compiler: Compiler) -> None:
     assert not compiler.is_started
 
 
+def test_functions_compiled_in_the_background_are_counted(
+    compiler: Compiler, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is printed, but who waits can show a bar."""
+
+    @compiling.entry
+    def fifth(x: float) -> float:
+        return x / 5
+
+    compiler.start(lambda: assert_true(fifth(10.0) == 2.0))
+    assert compiler.is_ready(patiently=True)
+    assert capsys.readouterr().err == ""
+    with compiler.waiting():
+        assert compiler.text == f"compiling, once [{'#' * 20}] 1 of 1 functions"
+    assert compiler.text is None
+
+
 def assert_true(value: bool) -> None:
     assert value

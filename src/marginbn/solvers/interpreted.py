@@ -117,13 +117,15 @@ class Compiler:
     @contextmanager
     def working(self, package: str, count_left: Callable[[], int]) -> Iterator[None]:
         """Time in which functions of a package are compiled; ``count_left`` counts them."""
-        if threading.current_thread() is self._background or self._waiting:
-            yield
-            return
-        with self.waiting():
+        in_background = threading.current_thread() is self._background
+        if in_background or not self._waiting:
             if package != self._package:
                 self._package, self.done, self.total = package, 0, 0
             self._count_left = count_left
+        if in_background or self._waiting:
+            yield
+            return
+        with self.waiting():
             try:
                 yield
             finally:
@@ -133,16 +135,15 @@ class Compiler:
         """A further function is compiled; the thread in the background leaves after the last one
         of the program.
         """
-        if threading.current_thread() is self._background:
-            if not threading.main_thread().is_alive():
-                raise SystemExit
-            return
+        in_background = threading.current_thread() is self._background
+        if in_background and not threading.main_thread().is_alive():
+            raise SystemExit
         if not self.total:
             self.total = max(1, self._count_left())
-            if self.total >= MANY and not sys.stderr.isatty():
+            if self.total >= MANY and not (sys.stderr.isatty() or in_background):
                 self._show(f"marginbn: compiling {self.total} functions, once\n")
         self.done = min(self.done + 1, self.total)
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not in_background:
             self._show(f"\rmarginbn: {self.text}\x1b[K")
 
     def _show(self, text: str) -> None:
