@@ -19,7 +19,6 @@ from marginbn import (
     margin_problem,
     solve_structure,
 )
-from marginbn.classifiers.budget import RESERVE, SHORTEST, Work, work_per_solve
 from marginbn.solvers import TracePoint
 from marginbn.solvers.result import Status
 
@@ -57,24 +56,6 @@ def test_the_same_work_finds_the_same_however_long_it_takes() -> None:
 def test_no_work_is_no_limit() -> None:
     with pytest.raises(InputError, match="work_limit must be positive"):
         solve_structure(hard_problem(), work_limit=0.0)
-
-
-def test_shares_of_work() -> None:
-    """Half of what the clock gives to one job; what a solve leaves goes to the next."""
-    assert work_per_solve(10, 30.0, None) == 30.0 / 10 / RESERVE
-    assert work_per_solve(10, 30.0, 0.5) == 0.5
-    assert work_per_solve(10, np.inf, None) is None
-    assert work_per_solve(10**9, 1.0, None) == SHORTEST
-    work = Work.of(1.0, 4, 2.0)
-    assert work.share(4) == 1.0
-    work.spend(0.1)
-    assert work.share(3) == pytest.approx(3.9 / 3)
-    work.spend(0.1)
-    assert work.share(2) == pytest.approx(1.9)
-    work.spend(0.0)
-    assert work.share(1) == 2.0  # no more than this
-    assert Work.of(None, 4, 2.0).share(4) == 2.0
-    assert Work.of(None, 4, None).share(4) is None
 
 
 def test_two_jobs_give_the_scores_of_one() -> None:

@@ -24,7 +24,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from marginbn.classifiers.base import Fitted, GridChoice, log_posteriors
-from marginbn.classifiers.budget import Budget, Work, half_used, task_budgets, work_per_solve
+from marginbn.classifiers.budget import RESERVE, Budget, half_used, share_of
 from marginbn.classifiers.progress import StepProgress
 from marginbn.classifiers.search import (
     MaxMarginBNClassifier,
@@ -154,8 +154,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         As in :class:`MaxMarginBNClassifier`, for the final search on all rows.
     search : Search or None, default=None
         As in :class:`MaxMarginBNClassifier`. A checkpoint is that of the final search: the many
-        short searches of the validation are repeated. On a Dask cluster folds and parent limits go
-        to the workers.
+        short searches of the validation are repeated, and made in this process and its children
+        where the final one is on a Dask cluster.
     class_arcs, missing, column_kinds, class_weight, required_arcs, forbidden_arcs, random_state
         As in :class:`MaxMarginBNClassifier`.
 
@@ -261,7 +261,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         """
         start: Structure | None = None
         search = self.search_settings()
-        work = Work.of(per_solve, len(gammas), search.inner_time_limit)
+        work_left = math.inf if per_solve is None else per_solve * len(gammas)
         counts = search.solver in ("auto", "branch_bound") and problem.candidates.max_parents <= 2
         by_clock = None if counts else search.inner_time_limit
         for i, gamma in enumerate(sorted(gammas, reverse=True)):
@@ -269,7 +269,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
                 problem.with_gamma(gamma),
                 search.solver,
                 time_limit=budget.share(len(gammas) - i, by_clock),
-                work_limit=work.share(len(gammas) - i),
+                work_limit=share_of(work_left, len(gammas) - i, search.inner_time_limit),
                 gap_tolerance=search.gap_tolerance,
                 start=start,
                 seed=seed_of(self.random_state),
@@ -279,7 +279,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt  # a fold with half a grid is no basis for a choice
             start = result.structure
-            work.spend(result.work)
+            work_left -= result.work
             yield gamma, result
 
     # --- validation ---
@@ -287,45 +287,28 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     def _validate(self, rows: LabelledTable, budget: Budget) -> list[FoldPath]:
         """All folds and parent limits, in parallel if asked to; Ctrl-C keeps the folds that are
         complete, if there are any.
+
+        Each task ends, at the latest, when its round of ``n_jobs`` tasks should.
         """
-        dask = self.search_settings().dask
-        if dask is None:
-            return self._validate_with(rows, budget, None)
-        from marginbn.solvers import cluster  # loads the engine
-
-        with cluster.connected(dask, effective_n_jobs(self.n_jobs)) as client:
-            return self._validate_with(rows, budget, client)
-
-    def _validate_with(self, rows: LabelledTable, budget: Budget, client: Any) -> list[FoldPath]:
-        """The same on the workers of a cluster, if there is one."""
         splits = self._splits(rows)
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
-        n_jobs = effective_n_jobs(self.n_jobs)
-        if client is not None:
-            from marginbn.solvers import cluster
-
-            n_jobs = cluster.count_workers(client)
-        n_gammas = len(self._gamma_grid())
-        ends = task_budgets(len(tasks), n_gammas, n_jobs, budget)
+        n_jobs, n_gammas = effective_n_jobs(self.n_jobs), len(self._gamma_grid())
+        rounds = math.ceil(len(tasks) / n_jobs)
         search = self.search_settings()
         left = math.inf if self.time_limit is None else 0.5 * self.time_limit
-        work = work_per_solve(len(tasks) * n_gammas, left, search.inner_time_limit)
+        work = share_of(left / RESERVE, len(tasks) * n_gammas, search.inner_time_limit)
         paths: list[FoldPath] = []
         worker = copy(self)  # a callback is for the last search; it need not be fit for a process
         worker.search = replace(search, callback=None, dask=None)
         calls = [
-            (*splits[fold], k, fold, end, work) for (k, fold), end in zip(tasks, ends, strict=True)
+            (rows, *splits[fold], k, fold, budget.part((task // n_jobs + 1) / rounds), work)
+            for task, (k, fold) in enumerate(tasks)
         ]
         try:
-            if client is None:
-                answers = in_deaf_children(
-                    Parallel(n_jobs=self.n_jobs, return_as="generator"),
-                    (delayed(worker._validate_fold)(rows, *call) for call in calls),
-                )
-            else:
-                from marginbn.solvers import cluster
-
-                answers = cluster.map_on_cluster(client, worker._validate_fold, rows, calls)
+            answers = in_deaf_children(
+                Parallel(n_jobs=self.n_jobs, return_as="generator"),
+                (delayed(worker._validate_fold)(*call) for call in calls),
+            )
             progress = StepProgress(len(tasks)) if search.verbose else None
             with REQUESTS.heeding():
                 for path in answers:

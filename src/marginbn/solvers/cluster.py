@@ -38,7 +38,7 @@ import os
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -133,28 +133,6 @@ def connected(dask: Any, n_jobs: int = 1) -> Iterator[Any]:
         raise InputError(f"dask: no scheduler answers at {dask!r} ({error})") from None
     with client:
         yield client
-
-
-def map_on_cluster(
-    client: Any, work: Callable[..., T], shared: Any, calls: Iterable[tuple[Any, ...]]
-) -> Iterator[T]:
-    """``work(shared, *call)`` of every call, in any order; what they share goes out once. A worker
-    that is lost costs time: Dask repeats its calls elsewhere.
-    """
-    distributed = _distributed()
-    here = client.scatter(shared, broadcast=True, hash=False)
-    futures = [client.submit(work, here, *call, pure=False) for call in calls]
-    try:
-        for future in distributed.as_completed(futures, loop=client.loop):
-            yield future.result()
-    finally:
-        for future in futures:
-            future.cancel()
-
-
-def count_workers(client: Any) -> int:
-    """Calls that a cluster can work on at a time: one per thread."""
-    return max(1, sum(int(count) for count in client.ncores().values()))
 
 
 @contextmanager
