@@ -30,7 +30,7 @@ exactly, whatever the evidence.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -43,10 +43,13 @@ from marginbn.class_model.basis import TINY, FeatureCells, flat, starts_of
 from marginbn.class_model.kernels.evidence import Buckets, draw_rows
 from marginbn.class_model.kernels.gather import Codes
 from marginbn.class_model.trainer import ClassModel
-from marginbn.exceptions import ProblemTooLargeError
+from marginbn.data.preparation import Preparation
+from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network.elimination import plan_elimination
+from marginbn.network.explain import Explanations, explain_codes
 from marginbn.network.network import BayesianNetwork
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.network.observed import number_of, state_of
+from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray, IntArray
 from marginbn.problem.structure import CLASS, Structure
 from marginbn.solvers.compile import is_at_hand
 from marginbn.solvers.interpreted import interpreting
@@ -106,6 +109,67 @@ class Answers:
         logs = [np.log(np.maximum(part, TINY)) for part in (network, mean)]
         return np.asarray(softmax((1.0 - u) * logs[0] + u * logs[1], axis=1))
 
+    def log_posterior(self, codes: NDArray[np.integer[Any]]) -> FloatArray:
+        """Log posteriors (rows, classes) of rows to predict, cells (rows, features)."""
+        return np.log(np.maximum(self.posterior(self._without_lone_missing(codes)), TINY))
+
+    def _without_lone_missing(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+        """Codes in which missing values of rows that lack more than training ever did are unknown.
+
+        A missing value is a state of its own where training had such rows. That a value is missing
+        is evidence only in rows like these: a row that also lacks a value which training always had
+        is incomplete for another reason.
+        """
+        is_open = (codes < 0).any(axis=1)
+        if not is_open.any():
+            return codes
+        codes = codes.copy()
+        for column, feature in zip(codes.T, self.model.design.cells.features, strict=True):
+            if feature.coding.missing_state:
+                column[is_open & (column == feature.n_cells - 1)] = -1
+        return codes
+
+    def encode_evidence(
+        self, evidence: Mapping[str | int, Any], preparation: Preparation
+    ) -> CodeArray:
+        """Codes (1, features) of known values by column name; everything else is unknown.
+
+        A number has its cell; the label of a bin stands for all cells of the bin.
+        """
+        features = self.model.design.cells.features
+        plans = {plan.name: plan for plan in preparation.columns}
+        codes = np.full((1, len(features)), -1, dtype=np.int32)
+        for name, value in evidence.items():
+            place = self.network.variable_index(name) - 1
+            if place < 0:
+                raise InputError(f"{name!r} is the class; give values of other columns")
+            variable = self.network.variables[place + 1]
+            plan = plans.get(variable.name)
+            if plan is not None and str(value) in plan.merged:
+                value = plan.other
+            state, number = state_of(variable, value), number_of(value)
+            feature = features[place]
+            if number is not None and feature.coding.kind == "numeric":
+                codes[0, place] = np.searchsorted(feature.coding.cuts, number)
+            else:
+                codes[0, place] = feature.code_of_bin(state)
+        return codes
+
+    def explain(
+        self, classes: NDArray[Any], codes: NDArray[np.integer[Any]], y: Any
+    ) -> Explanations:
+        """Explanations of rows of cells: from the base rate, each known value takes a step."""
+        codes = self._without_lone_missing(codes)
+
+        def contribute(labels: IndexArray, rivals: IndexArray) -> FloatArray:
+            values = np.zeros((len(codes), self.network.n_variables))
+            for own, row, label, rival in zip(values, codes, labels, rivals, strict=True):
+                own[0], own[1:] = self.contributions(row, int(label), int(rival))
+            return values
+
+        bins = self.model.design.cells.to_bins(codes)
+        return explain_codes(self.network, classes, bins, y, self.log_posterior(codes), contribute)
+
     @cached_property
     def buckets(self) -> Buckets:
         """The counted network, laid out for the compiled loops."""
@@ -119,7 +183,8 @@ class Answers:
         ``codes`` is a single row, (features,); what is unknown adds nothing.
         """
         known = np.flatnonzero(codes >= 0)
-        orders = known[_spread_orders(len(known))]
+        order = _shuffles(len(known), N_ORDERS)
+        orders = known[np.concatenate([order, order[:, ::-1]])]
         rows = np.full((len(orders), len(known) + 1, len(codes)), -1, dtype=np.int32)
         for path, order in zip(rows, orders, strict=True):
             for step, feature in enumerate(order):
@@ -151,12 +216,6 @@ def _shuffles(n: int, count: int) -> IntArray:
 def spread_points(n_columns: int) -> FloatArray:
     """Points (draws, columns) of the unit cube; each column has one in each 64th of the unit."""
     return np.ascontiguousarray((_shuffles(N_DRAWS, n_columns).T + 0.5) / N_DRAWS)
-
-
-def _spread_orders(n: int) -> IntArray:
-    """Orders of n things, each followed by its reverse."""
-    orders = _shuffles(n, N_ORDERS)
-    return np.concatenate([orders, orders[:, ::-1]])
 
 
 # ----------------------------------------------------------------------------------- buckets
@@ -230,9 +289,10 @@ def lay_out_buckets(network: BayesianNetwork, features: Sequence[FeatureCells]) 
         if bucket.above:
             receiver = min(bucket.above, key=turn.__getitem__)
             below[receiver - 1].append(bucket.variable - 1)
+    class_is_root = not network.structure.parents[CLASS]  # else its table is that of a bucket
     first_cells = [np.searchsorted(f.bin, np.arange(f.n_bins + 1)) for f in features]
     return Buckets(
-        prior=_prior(network),
+        prior=np.exp(network.log_tables[CLASS]) if class_is_root else np.ones(network.n_classes),
         order=np.array([bucket.variable - 1 for bucket in reversed(eliminated)], dtype=np.int64),
         n_bins=np.array([feature.n_bins for feature in features], dtype=np.int64),
         tables=flat(tables),
@@ -248,13 +308,6 @@ def lay_out_buckets(network: BayesianNetwork, features: Sequence[FeatureCells]) 
         bin_start=starts_of([len(cells) for cells in first_cells]),
         reach=flat([_reach(feature) for feature in features]),
     )
-
-
-def _prior(network: BayesianNetwork) -> FloatArray:
-    """P(class); where the class has parents its table stands in a bucket."""
-    if network.structure.parents[CLASS]:
-        return np.ones(network.n_classes)
-    return np.exp(network.log_tables[CLASS])
 
 
 def _reach(feature: FeatureCells) -> FloatArray:

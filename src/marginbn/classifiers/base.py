@@ -25,9 +25,6 @@ from marginbn.classifiers.trained import (
     HeldOut,
     ParameterKind,
     encode_cells,
-    encode_evidence,
-    explain_cells,
-    log_answers,
     train_tables,
 )
 from marginbn.classifiers.validation import check_positive, one_of, parameter
@@ -38,7 +35,13 @@ from marginbn.data.source import row_pieces
 from marginbn.data.table import Table, as_stream
 from marginbn.data.training import TrainingRows, check_target, survey, survey_rows
 from marginbn.exceptions import InputError
-from marginbn.network.explain import Explanations, as_rows, explain_codes, influence
+from marginbn.network.explain import (
+    Explanations,
+    as_rows,
+    explain_codes,
+    influence,
+    plain_label,
+)
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent
@@ -456,7 +459,7 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         """
         if self.answers_ is None:
             return self.network_.log_joint_per_class(codes)
-        return log_answers(self.answers_, codes[:, 1:])
+        return self.answers_.log_posterior(codes[:, 1:])
 
     def _log_joint(self, X: Any) -> FloatArray:
         """The same of rows to predict; many rows are read, encoded and answered piece by piece."""
@@ -512,7 +515,7 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         """The same of rows that are codes already, as :meth:`encode` makes them."""
         if self.answers_ is None:
             return explain_codes(self.network_, self.classes_, codes, y)
-        return explain_cells(self.answers_, self.classes_, codes, y)
+        return self.answers_.explain(self.classes_, codes, y)
 
     @property
     def feature_importances_(self) -> FloatArray:
@@ -552,12 +555,9 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         if self.answers_ is None:
             answer = self.network_.posterior_array(CLASS, evidence)
         else:
-            codes = encode_evidence(self.answers_, evidence, self.preparation_)
+            codes = self.answers_.encode_evidence(evidence, self.preparation_)
             answer = self.answers_.posterior(codes)[0]
-        labels = (
-            label.item() if isinstance(label, np.generic) else label for label in self.classes_
-        )
-        return dict(zip(labels, map(float, answer), strict=True))
+        return dict(zip(map(plain_label, self.classes_), map(float, answer), strict=True))
 
     def _repr_html_inner(self) -> str:
         return str(super()._repr_html_inner()) + self._network_html()

@@ -1,12 +1,10 @@
 """Trained tables of a classifier: smoothing chosen on held-out rows, tables trained on all rows.
 
-The class model is compiled code, which is loaded where tables are trained or asked, not with the
-estimators.
+The class model is compiled code, which is loaded where tables are trained, not with the estimators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,18 +14,14 @@ from numpy.typing import NDArray
 from marginbn.classifiers.measures import Quality
 from marginbn.classifiers.progress import tell_phase
 from marginbn.data.encode import EncodedTraining
-from marginbn.data.preparation import Preparation
 from marginbn.data.training import TrainingRows
-from marginbn.exceptions import InputError, OptimalityWarning, warn_user
-from marginbn.network.explain import Explanations, explain_codes
-from marginbn.network.observed import number_of, state_of
+from marginbn.exceptions import OptimalityWarning, warn_user
 from marginbn.network.wording import counted
-from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.structure import Structure
 
 if TYPE_CHECKING:
-    from marginbn.class_model.answers import Answers
     from marginbn.class_model.basis import TableCells
     from marginbn.class_model.choose import LearnStructure
     from marginbn.class_model.trainer import ClassModel
@@ -169,71 +163,3 @@ def train_tables(
         )
     judged = choice.rows
     return model, HeldOut(table.labels[judged], table.weights[judged], np.exp(choice.log_posterior))
-
-
-def log_answers(answers: Answers, codes: NDArray[np.integer[Any]]) -> FloatArray:
-    """Log posteriors (rows, classes) of rows of cells, -1 for unknown."""
-    posterior = answers.posterior(without_lone_missing(answers.model.design.cells, codes))
-    return np.log(np.maximum(posterior, 1e-300))  # in place of zero
-
-
-def without_lone_missing(
-    cells: TableCells, codes: NDArray[np.integer[Any]]
-) -> NDArray[np.integer[Any]]:
-    """Codes in which missing values of rows that lack more than training ever did are unknown.
-
-    A missing value is a state of its own where training had such rows. That a value is missing
-    tells something only in rows like these: a row that also lacks a value which training always
-    had is incomplete for another reason.
-    """
-    is_open = (codes < 0).any(axis=1)
-    if not is_open.any():
-        return codes
-    codes = codes.copy()
-    for column, feature in zip(codes.T, cells.features, strict=True):
-        if feature.coding.missing_state:
-            column[is_open & (column == feature.n_cells - 1)] = -1
-    return codes
-
-
-def encode_evidence(
-    answers: Answers, evidence: Mapping[str | int, Any], preparation: Preparation
-) -> CodeArray:
-    """Codes (1, features) of known values by column name; everything else is unknown.
-
-    A number has its cell; the label of a bin stands for all cells of the bin.
-    """
-    network, features = answers.network, answers.model.design.cells.features
-    plans = {plan.name: plan for plan in preparation.columns}
-    codes = np.full((1, len(features)), -1, dtype=np.int32)
-    for name, value in evidence.items():
-        place = network.variable_index(name) - 1
-        if place < 0:
-            raise InputError(f"{name!r} is the class; give values of other columns")
-        variable = network.variables[place + 1]
-        plan = plans.get(variable.name)
-        if plan is not None and str(value) in plan.merged:
-            value = plan.other
-        state, number = state_of(variable, value), number_of(value)
-        feature = features[place]
-        if number is not None and feature.coding.kind == "numeric":
-            codes[0, place] = np.searchsorted(feature.coding.cuts, number)
-        else:
-            codes[0, place] = feature.code_of_bin(state)
-    return codes
-
-
-def explain_cells(
-    answers: Answers, classes: NDArray[Any], codes: NDArray[np.integer[Any]], y: Any
-) -> Explanations:
-    """Explanations of rows of cells: from the base rate, each known value takes a step."""
-    codes = without_lone_missing(answers.model.design.cells, codes)
-
-    def contribute(labels: IndexArray, rivals: IndexArray) -> FloatArray:
-        values = np.zeros((len(codes), answers.network.n_variables))
-        for own, row, label, rival in zip(values, codes, labels, rivals, strict=True):
-            own[0], own[1:] = answers.contributions(row, int(label), int(rival))
-        return values
-
-    bins = answers.model.design.cells.to_bins(codes)
-    return explain_codes(answers.network, classes, bins, y, log_answers(answers, codes), contribute)
