@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline, logistic_accuracy
-from marginbn.classifiers.evaluation import cross_validate
+from marginbn.classifiers.evaluation import (
+    LogisticBaseline,
+    MajorityBaseline,
+    cross_validate,
+    logistic_accuracy,
+)
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.preparation import TableSettings
 from marginbn.data.table import as_table

@@ -31,7 +31,7 @@ from marginbn.class_model.basis import learn_cells
 from marginbn.class_model.choose import START
 from marginbn.class_model.trainer import train_class_model
 from marginbn.classifiers import trained
-from marginbn.classifiers.progress import hearing_phases
+from marginbn.classifiers.budget import hearing_phases
 from marginbn.cli.options import in_options
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import as_table

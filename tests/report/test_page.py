@@ -34,8 +34,12 @@ from marginbn import (
     save_model,
 )
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
-from marginbn.classifiers.evaluation import cross_validate, told_interval
+from marginbn.classifiers.evaluation import (
+    LogisticBaseline,
+    MajorityBaseline,
+    cross_validate,
+    told_interval,
+)
 from marginbn.classifiers.measures import Quality
 from marginbn.cli import app
 from marginbn.report import page as assets

@@ -1,4 +1,4 @@
-"""Time and work that several solves share, in one process or in many.
+"""Time and work that several solves share, in one process or in many, and how far they are.
 
 Solves of a validation are limited by *work*, which the solver counts by its operations: then what
 they find depends neither on how many jobs there are nor on how busy the machine is. The clock of
@@ -13,9 +13,14 @@ the search begins.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from time import monotonic
+
+from marginbn.network.wording import seconds as in_words
 
 AFTERWARDS = 0.5
 """Time that parameters and fingerprints take, beside that of everything before the search."""
@@ -94,3 +99,41 @@ def share_of(left: float, n_solves: int, most: float | None) -> float | None:
 
 RESERVE = 2.0
 """Seconds on the clock for a second of work."""
+
+
+# --- progress, shown with ``verbose=1`` and by the command line ---
+
+_LISTENER: ContextVar[Callable[[str], object] | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def hearing_phases(listener: Callable[[str], object]) -> Iterator[None]:
+    """Call the listener with every phase that begins."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def tell_phase(text: str) -> None:
+    """A phase begins, or goes on."""
+    listener = _LISTENER.get()
+    if listener is not None:
+        listener(text)
+
+
+class StepProgress:
+    """So many steps of about equal length, told on stderr as they are done."""
+
+    def __init__(self, n_steps: int) -> None:
+        self._n_steps, self._done = n_steps, 0
+        self._begin = monotonic()
+
+    def step(self, words: str) -> None:
+        """One more step is done; say what came out."""
+        self._done += 1
+        spent, left = monotonic() - self._begin, self._n_steps - self._done
+        rest = f"about {in_words(spent / self._done * left)} left" if left else in_words(spent)
+        sys.stderr.write(f"{words} ({self._done} of {self._n_steps}, {rest})\n")
+        sys.stderr.flush()

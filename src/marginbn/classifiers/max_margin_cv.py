@@ -24,8 +24,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from marginbn.classifiers.base import Fitted, GridChoice, log_posteriors
-from marginbn.classifiers.budget import RESERVE, Budget, half_used, share_of
-from marginbn.classifiers.progress import StepProgress
+from marginbn.classifiers.budget import RESERVE, Budget, StepProgress, half_used, share_of
 from marginbn.classifiers.search import (
     MaxMarginBNClassifier,
     SearchingBNClassifier,

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, get_args
 
 from marginbn.classifiers.base import BaseBNClassifier, Evidence, Fitted, TableEstimator
-from marginbn.classifiers.budget import half_used, time_for_search
-from marginbn.classifiers.progress import hearing_phases
+from marginbn.classifiers.budget import half_used, hearing_phases, time_for_search
 from marginbn.classifiers.trained import SEARCHING, encode_cells
 from marginbn.classifiers.validation import (
     check_count,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbn.classifiers.budget import tell_phase
 from marginbn.classifiers.measures import Quality
-from marginbn.classifiers.progress import tell_phase
 from marginbn.data.encode import EncodedTraining
 from marginbn.data.training import TrainingRows
 from marginbn.exceptions import OptimalityWarning, warn_user

@@ -99,7 +99,7 @@ def _maker(
 
 def _baselines(classifier: BaseBNClassifier) -> dict[str, Any]:
     """Makers of what is no network, with the same columns and class weights."""
-    from marginbn.classifiers.baselines import LogisticBaseline, MajorityBaseline
+    from marginbn.classifiers.evaluation import LogisticBaseline, MajorityBaseline
 
     settings = classifier.table_settings()
     return {

@@ -184,7 +184,7 @@ def measure_validation(outcome: Outcome, rows: LabelledTable | None) -> Outcome:
     """Add the quality on the rows that chose the amount of smoothing: each was predicted by a model
     that had not seen it. Logistic regression gets the same rows, where they are at hand.
     """
-    from marginbn.classifiers.baselines import logistic_accuracy
+    from marginbn.classifiers.evaluation import logistic_accuracy
 
     classifier, held_out = outcome.classifier, outcome.classifier.held_out_
     if held_out is None:
@@ -292,7 +292,7 @@ def make_double(classifier: BaseBNClassifier) -> BaseBNClassifier:
 @contextmanager
 def showing_progress(classifier: BaseBNClassifier, quiet: bool) -> Iterator[None]:
     """Fit with a progress line; Ctrl-C ends the search, not the program."""
-    from marginbn.classifiers.progress import hearing_phases
+    from marginbn.classifiers.budget import hearing_phases
     from marginbn.classifiers.search import SearchingBNClassifier
 
     with ProgressLine(enabled=not quiet) as progress, hearing_phases(progress.tell):

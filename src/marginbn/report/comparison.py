@@ -29,7 +29,7 @@ from sklearn.base import clone
 
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier, evaluation
-from marginbn.classifiers.baselines import (
+from marginbn.classifiers.evaluation import (
     LogisticBaseline,
     MajorityBaseline,
     logistic_accuracy,

@@ -55,15 +55,14 @@ class Kernels(NamedTuple):
     divisions: Any
     counting: Any
     levels: Any
-    careful: Any
 
 
 @cache
 def kernels() -> Kernels:
     """The compiled loops; the first call loads numba."""
-    from marginbn.scoring.kernels import careful, counting, divisions, levels, set_tables
+    from marginbn.scoring.kernels import counting, divisions, levels, set_tables
 
-    return Kernels(set_tables, divisions, counting, levels, careful)
+    return Kernels(set_tables, divisions, counting, levels)
 
 
 def states_of(masks: WordArray, arities: IntArray) -> FloatArray:
@@ -340,7 +339,7 @@ def exact_values(sums: SetSums, child: int, masks: WordArray) -> tuple[FloatArra
 
     def work(part: slice) -> None:
         with rows.stack(rows.weights.astype(np.float64)) as (stack, cells):
-            kernels().careful.exact_scores(
+            kernels().counting.exact_scores(
                 stack,
                 coded,
                 child,
