@@ -171,6 +171,27 @@ class TableEstimator(FittedAttributes, BaseEstimator):
         """Added to every count of the tables of ``network_``."""
         return float(self.smoothing)
 
+    def _read(self, X: Any, y: Any, sample_weight: Any, has_class: bool = True) -> TrainingRows:
+        """What ``fit`` is given, as rows to learn from; a stream is read in pieces."""
+        self.check_parameters()
+        began, kinds, stream = monotonic(), self.column_kinds, as_stream(X)
+        if stream is not None:
+            if sample_weight is not None:
+                instead = "; use class_weight" if has_class else ""
+                raise InputError(
+                    f"sample_weight must be None for a table that is read in pieces{instead}"
+                )
+            target = check_target(stream, y) if has_class else None
+            found = survey(stream, target, kinds, self.get_params(deep=False).get("time_limit"))
+            validation.set_feature_names(self, found.names)
+        elif has_class:
+            rows = validation.read_training_rows(self, X, y, sample_weight, kinds=kinds)
+            found = survey_rows(rows)
+        else:
+            rows = validation.read_plain_rows(self, X, sample_weight, kinds=kinds)
+            found = survey_rows(rows, has_class=False)
+        return TrainingRows.of(found, self.table_settings(), began)
+
     def restore(self, fitted: Fitted) -> Self:
         """Become the estimator that was fitted; what an earlier fit left behind is replaced."""
         self.coding_, self.preparation_ = fitted.coding, fitted.preparation
@@ -343,21 +364,7 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         -------
         self
         """
-        self.check_parameters()
-        began, settings = monotonic(), self.table_settings()
-        stream = as_stream(X)
-        if stream is None:
-            given = validation.read_training_rows(
-                self, X, y, sample_weight, kinds=self.column_kinds
-            )
-            return self.restore(self._learn(TrainingRows.of(survey_rows(given), settings, began)))
-        if sample_weight is not None:
-            raise InputError(
-                "sample_weight must be None for a table that is read in pieces; use class_weight"
-            )
-        limit = self.get_params(deep=False).get("time_limit")
-        found = survey(stream, check_target(stream, y), self.column_kinds, limit)
-        return self.fit_prepared(TrainingRows.of(found, settings, began))
+        return self.restore(self._learn(self._read(X, y, sample_weight)))
 
     def fit_rows(self, rows: LabelledTable) -> Self:
         """Learn from rows that are read already."""

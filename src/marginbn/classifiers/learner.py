@@ -8,7 +8,6 @@ categories, missing values) is what the classifiers do with it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -29,16 +28,14 @@ from marginbn.classifiers.validation import (
     one_of,
     optional,
     parameter,
-    read_plain_rows,
     seed_of,
-    set_feature_names,
 )
 from marginbn.data.discretize import N_BINS
-from marginbn.data.labelled import LabelledTable, MissingPolicy
+from marginbn.data.labelled import MissingPolicy
 from marginbn.data.preparation import coded_blocks
 from marginbn.data.source import row_pieces
 from marginbn.data.table import Table, as_stream
-from marginbn.data.training import TrainingRows, survey, survey_rows
+from marginbn.data.training import TrainingRows
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
@@ -85,37 +82,15 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
 
     Attributes
     ----------
-    network_ : BayesianNetwork
-        The structure with its parameters.
-    structure_ : Structure
-        Parents of every variable, in the order of the columns that are used.
-    objective_ : float
-        Score of the structure.
-    bound_ : float
-        Proved upper bound on the score of any allowed structure.
-    gap_ : float
-        Relative gap between the two.
-    status_ : str
-        How the search ended; ``"optimal"`` means proved.
-    result_ : SolveResult
-        The result as the solver returned it.
-    trace_ : tuple of TracePoint
-        Seconds, objective and bound over time.
-    preparation_ : Preparation
-        What became of the columns: those left out, and why.
-    coding_ : TableCoding
-        Bins and categories of the columns.
+    network_, structure_, objective_, bound_, gap_, status_, result_, trace_
+        As in :class:`BNClassifier`; variables have the order of the columns that are used.
+    preparation_, coding_, n_samples_, n_dropped_, evidence_
+        As in :class:`BNClassifier`.
     n_candidates_ : int
         Parent sets of all variables that were left after pruning.
     max_parents_ : int
         Parents per variable in the networks that were compared; the number of variables less one
         if any number was allowed.
-    n_samples_ : int
-        Rows used.
-    n_dropped_ : int
-        Rows left out because of missing values.
-    evidence_ : Evidence
-        Why the result can be trusted: a search, a file, or a certificate.
 
     Examples
     --------
@@ -181,29 +156,12 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
         -------
         self
         """
-        self.check_parameters()
-        began, stream = time.monotonic(), as_stream(X)
-        if stream is None:
-            rows = read_plain_rows(self, X, sample_weight, kinds=self.column_kinds)
-            return self._learn(self._prepare(rows))
-        if sample_weight is not None:
-            raise InputError("sample_weight must be None for a table that is read in pieces")
-        found = survey(stream, None, self.column_kinds, self.time_limit)
-        set_feature_names(self, found.names)
-        return self._learn(TrainingRows.of(found, self.table_settings(), began))
-
-    def _prepare(self, rows: LabelledTable) -> TrainingRows:
-        return TrainingRows.of(survey_rows(rows, has_class=False), self.table_settings())
-
-    def fit_table(self, table: Table) -> Self:
-        """Learn from a table that is read already."""
-        self.check_parameters()
-        set_feature_names(self, table.names)
-        return self._learn(self._prepare(_plain(table)))
+        return self._learn(self._read(X, None, sample_weight, has_class=False))
 
     def encode_table(self, table: Table) -> EncodedData:
         """The rows that are learned from."""
-        data = self._prepare(_plain(table)).encode(n_bins=self.n_bins).data
+        rows = self._read(table, None, None, has_class=False)
+        data = rows.encode(n_bins=self.n_bins).data
         _name_constant(data)
         return data
 
@@ -292,8 +250,3 @@ def _name_constant(data: EncodedData) -> None:
     if constant:
         text = f"left out, because all rows have the same value: {', '.join(constant)}"
         warn_user(text, DataWarning)
-
-
-def _plain(table: Table) -> LabelledTable:
-    """Rows without a class."""
-    return LabelledTable.of(table, np.zeros(table.n_rows, dtype=np.int64))

@@ -102,10 +102,7 @@ def learn(
         note(f"Learning from {rows.n_rows} rows and {rows.n_columns} columns.", quiet)
     with ProgressLine(enabled=not quiet) as progress:
         learner.set_params(search=search.search(checkpoint=checkpoint, callback=progress))
-        if rows is None:
-            learner.fit(stream)
-        else:
-            learner.fit_table(rows)
+        learner.fit(stream if rows is None else rows)
     learner.set_params(search=search.search(checkpoint=checkpoint))
     saved = write_output(output, lambda path: save_model(learner, path))
     for path in exports:
