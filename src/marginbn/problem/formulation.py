@@ -197,7 +197,9 @@ def point_of(problem: StructureProblem, milp: MILP, selection: IntArray) -> Floa
 def _matrix(problem: StructureProblem, delta: float, poll: Poll) -> sparse.csr_array:
     """All rows; the large margin block is written once, into its final place."""
     head = _graph_rows(problem, delta)
-    used = _columns_with_margins(problem)
+    # candidates that depend on the class; the factor of any other cancels in every margin
+    has_class = (problem.candidates.masks[:, 0] & np.uint64(1)) == 1
+    used = np.flatnonzero((problem.candidates.child == 0) | has_class)
     width = len(used) + 1  # every margin row: these candidates and its own tau
     n_margin_rows = problem.n_rows
     nonzeros = head.nnz + n_margin_rows * width
@@ -214,14 +216,6 @@ def _matrix(problem: StructureProblem, delta: float, poll: Poll) -> sparse.csr_a
     )
     matrix.eliminate_zeros()
     return matrix
-
-
-def _columns_with_margins(problem: StructureProblem) -> IntArray:
-    """Candidates that depend on the class; the factor of any other cancels in every margin."""
-    if problem.margins is None:
-        return np.zeros(0, dtype=np.int64)
-    has_class = (problem.candidates.masks[:, 0] & np.uint64(1)) == 1
-    return np.flatnonzero((problem.candidates.child == 0) | has_class)
 
 
 def _fill_margins(
@@ -250,15 +244,16 @@ def _graph_rows(problem: StructureProblem, delta: float) -> sparse.csr_array:
     """Convexity rows (5) and order rows (16)."""
     n, candidates = problem.n_variables, problem.candidates
     k, first_order = candidates.n_candidates, candidates.n_candidates + problem.n_samples
-    tail, head = _ordered_pairs(n)
+    tail, head = np.nonzero(~np.eye(n, dtype=bool))  # all (i, j) with i != j, i slowest
     pair = np.arange(n * (n - 1))
-    parent, candidate = _memberships(candidates)
+    parent, sizes = members_of(candidates.masks)
+    candidate = np.repeat(np.arange(k), sizes)
     child = candidates.child[candidate].astype(np.int64)
     rows = [
         candidates.child.astype(np.int64),
         n + pair,
         n + pair,
-        n + _pair_index(parent, child, n),
+        n + parent * (n - 1) + child - (child > parent),  # the pair (parent, child)
     ]
     columns = [np.arange(k), first_order + head, first_order + tail, candidate]
     values = [np.ones(k), np.ones(len(pair)), -np.ones(len(pair)), np.full(len(child), -2 * delta)]
@@ -266,24 +261,6 @@ def _graph_rows(problem: StructureProblem, delta: float) -> sparse.csr_array:
         (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
         shape=(n * n, first_order + n),
     )
-
-
-def _ordered_pairs(n: int) -> tuple[IntArray, IntArray]:
-    """All (i, j) with i != j, i slowest."""
-    tail, head = np.nonzero(~np.eye(n, dtype=bool))
-    return tail.astype(np.int64), head.astype(np.int64)
-
-
-def _pair_index(tail: IntArray, head: IntArray, n: int) -> IntArray:
-    """Position of (tail, head) in :func:`_ordered_pairs`."""
-    index: IntArray = tail * (n - 1) + head - (head > tail)
-    return index
-
-
-def _memberships(candidates: CandidateSets) -> tuple[IntArray, IntArray]:
-    """Every (parent, candidate) pair where the parent is in the candidate's set."""
-    parent, sizes = members_of(candidates.masks)
-    return parent, np.repeat(np.arange(candidates.n_candidates, dtype=np.int64), sizes)
 
 
 ROUNDING = 1e-9

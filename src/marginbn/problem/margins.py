@@ -70,36 +70,19 @@ SMALL_TABLE, KEPT_TABLES = 16_000, 512
 """Bytes of a table that is kept for the next look, and how many are."""
 
 
-def multiclass_table(
-    data: EncodedData, child: int, parents: Sequence[int], smoothing: float
+def _class_scores(
+    kind: MarginKind,
+    counts: FloatArray,
+    axes: tuple[int, ...],
+    data: EncodedData,
+    smoothing: float,
 ) -> FloatArray:
-    """s_k of the soft margin, shape (joint states of the features, n_classes)."""
-    axes = (*parents, child)
-    return _multiclass_scores(contingency(data, axes), axes, data, smoothing)
+    """s_k, (joint states of the features, n_classes), from counts over ``axes``, child last.
 
-
-def _multiclass_scores(
-    counts: FloatArray, axes: tuple[int, ...], data: EncodedData, smoothing: float
-) -> FloatArray:
-    """The same from the counts over ``axes``, child last."""
-    return _class_last(smoothed_log_table(counts, smoothing), axes, data)
-
-
-def binary_table(
-    data: EncodedData, child: int, parents: Sequence[int], smoothing: float
-) -> FloatArray:
-    """s_k of the binary margin: log odds of class c against the rest, (states, n_classes)."""
-    axes = (*parents, child)
-    if 0 not in axes:
-        arities = [int(data.arities[v]) for v in axes]
-        return np.zeros((int(np.prod(arities)), data.n_classes))
-    return _binary_scores(contingency(data, axes), axes, data, smoothing)
-
-
-def _binary_scores(
-    counts: FloatArray, axes: tuple[int, ...], data: EncodedData, smoothing: float
-) -> FloatArray:
-    """The same from the counts over ``axes``, child last and the class among them."""
+    Of the binary margin these are log odds of class c against the rest; the class is in ``axes``.
+    """
+    if kind == "multiclass":
+        return _class_last(smoothed_log_table(counts, smoothing), axes, data)
     rest = _sum_of_others(counts, axes.index(0))
     if axes[-1] == 0:  # P(C = 1 | S): two states after merging the other classes
         odds = np.log(_smoothed(counts, smoothing)) - np.log(_smoothed(rest, smoothing))
@@ -188,18 +171,22 @@ class MarginRows:
         others = [[c for c in range(n) if c != true] for true in range(n)]
         return np.array(others, dtype=np.int64).reshape(n, max(n - 1, 0))
 
-    def _family(self, k: int) -> tuple[int, tuple[int, ...]]:
-        """Child and parents of candidate k."""
-        return int(self.candidates.child[k]), self.candidates.parents[k]
+    def _axes(self, k: int) -> tuple[int, ...]:
+        """Parents and child of candidate k."""
+        return (*self.candidates.parents[k], int(self.candidates.child[k]))
 
     def table(self, k: int) -> FloatArray:
         """s_k, the class-score table of candidate k; small ones of late are kept."""
         kept = self._kept.get(k)
         if kept is not None:
             return kept
-        child, parents = self._family(k)
-        make = binary_table if self.kind == "binary" else multiclass_table
-        made = make(self.data, child, parents, self.smoothing)
+        axes = self._axes(k)
+        if self.kind == "binary" and 0 not in axes:
+            made = np.zeros(
+                (math.prod(self.data.arities[list(axes)].tolist()), self.data.n_classes)
+            )
+        else:
+            made = self._scores(contingency(self.data, axes), axes)
         if made.nbytes <= SMALL_TABLE:
             if len(self._kept) >= KEPT_TABLES:
                 self._kept.clear()
@@ -210,15 +197,15 @@ class MarginRows:
         """The same from the counts (joint states of its features in index order, class), for a
         candidate whose family has the class.
         """
-        child, parents = self._family(k)
-        axes = (*parents, child)
-        make = _binary_scores if self.kind == "binary" else _multiclass_scores
-        return make(counts_over(by_state, axes, self.data), axes, self.data, self.smoothing)
+        axes = self._axes(k)
+        return self._scores(counts_over(by_state, axes, self.data), axes)
+
+    def _scores(self, counts: FloatArray, axes: tuple[int, ...]) -> FloatArray:
+        return _class_scores(self.kind, counts, axes, self.data, self.smoothing)
 
     def features(self, k: int) -> list[int]:
         """Features whose joint state indexes the rows of :meth:`table`."""
-        child, parents = self._family(k)
-        return [v for v in sorted((child, *parents)) if v != 0]
+        return sorted(v for v in self._axes(k) if v != 0)
 
     def lookup(self, k: int) -> tuple[FloatArray, IntArray]:
         """Distinct coefficient rows of candidate k, (T, n_rivals), and the row of every sample.
@@ -229,12 +216,13 @@ class MarginRows:
 
     def _coefficient_table(self, k: int) -> _CoefficientTable | None:
         """What the coefficients of candidate k are looked up in; None where all are zero."""
-        child, parents = self._family(k)
-        if child != 0 and 0 not in parents:  # the factor does not depend on the class
+        if 0 not in self._axes(k):  # the factor does not depend on the class
             return None
-        scores = self.table(k)
-        by_class = scores.size <= self.n_samples
-        table = self._all_rows(scores) if by_class else scores
+        table, n_classes = self.table(k), self.data.n_classes
+        by_class = table.size <= self.n_samples
+        if by_class:  # coefficients of every (state, true class), in this order
+            true = np.arange(table.size) % n_classes
+            table = self._rows(np.repeat(table, n_classes, axis=0), true)
         return _CoefficientTable(tuple(self.features(k)), table, by_class)
 
     def _look_up(self, found: _CoefficientTable | None, rows: slice) -> tuple[FloatArray, IntArray]:
@@ -248,11 +236,6 @@ class MarginRows:
             states += true
             return found.table, states
         return self._rows(found.table[states], true), np.arange(len(states))
-
-    def _all_rows(self, scores: FloatArray) -> FloatArray:
-        """Coefficients of every (state, true class), in this order."""
-        true = np.arange(scores.size) % self.data.n_classes
-        return self._rows(np.repeat(scores, self.data.n_classes, axis=0), true)
 
     def _rows(self, scores: FloatArray, true: NDArray[np.integer]) -> FloatArray:
         """Coefficients from the class scores and the true class of each row (eq. 12 and 24)."""

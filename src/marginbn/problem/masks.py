@@ -21,10 +21,6 @@ BLOCK = 1 << 14
 """Sets that are unpacked at a time."""
 
 
-_ONES = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
-"""Bits that are set in each byte."""
-
-
 def n_words(n_variables: int) -> int:
     """Words of a mask."""
     return max(1, -(-n_variables // BITS))
@@ -53,11 +49,7 @@ def masks_from_members(row: IntArray, member: IntArray, n_sets: int, n_variables
 
 def set_sizes(masks: WordArray) -> IntArray:
     """Number of members of each set."""
-    if hasattr(np, "bitwise_count"):  # numpy 2
-        counts = np.bitwise_count(masks)
-    else:
-        counts = _ONES[np.ascontiguousarray(masks).view(np.uint8)]
-    return np.asarray(counts.sum(axis=1, dtype=np.int64))
+    return np.asarray(np.bitwise_count(masks).sum(axis=1, dtype=np.int64))
 
 
 def members_of(masks: WordArray) -> tuple[IntArray, IntArray]:
@@ -83,16 +75,14 @@ def member_order(masks: WordArray) -> IntArray:
     return np.lexsort(_member_keys(masks))
 
 
-def _member_keys(masks: WordArray) -> list[WordArray]:
-    return [~_reversed_bits(masks[:, word]) for word in range(masks.shape[1] - 1, -1, -1)]
-
-
 _REVERSED_BYTES = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], dtype=np.uint8)
 
 
-def _reversed_bits(words: WordArray) -> WordArray:
-    mirrored = _REVERSED_BYTES[np.ascontiguousarray(words).view(np.uint8).reshape(-1, 8)]
-    return np.ascontiguousarray(mirrored[:, ::-1]).view(np.uint64).reshape(-1)
+def _member_keys(masks: WordArray) -> list[WordArray]:
+    """Words with their bits in reverse, complemented, the last word first."""
+    mirrored = _REVERSED_BYTES[np.ascontiguousarray(masks.T[::-1]).view(np.uint8)]
+    keys = mirrored.reshape(masks.shape[1], -1, 8)[:, :, ::-1].copy().view(np.uint64)
+    return list(~keys[:, :, 0])
 
 
 def renamed(masks: WordArray, names: IntArray) -> WordArray:

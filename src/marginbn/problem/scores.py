@@ -86,9 +86,11 @@ def _marginal_likelihood(counts: FloatArray, prior: float) -> tuple[float, float
     counts = counts[counts.any(axis=1)]  # a parent state without rows scores exactly zero
     rows, row_prior = counts.sum(axis=1, keepdims=True), prior * r
     heavy = (rows > row_prior).ravel()
+    few, of_few = counts[~heavy], rows[~heavy]  # where the prior outweighs the counts
     parts = [
         *_likely(counts[heavy] + prior, row_prior),
-        *_unlikely(counts[~heavy], rows[~heavy], prior),
+        (prior + few) * np.log1p((r * few - of_few) / (r * prior + of_few)),
+        -of_few * math.log(r),
         -0.5 * _log_ratio(counts, prior),
         0.5 * _log_ratio(rows, row_prior),
         *_remainders(counts, prior),
@@ -108,13 +110,6 @@ def _likely(x: FloatArray, row_prior: float) -> Iterator[FloatArray]:
     others = np.where(largest, 0.0, x).sum(axis=1, keepdims=True)
     yield x * np.where(largest, np.log1p(-others / total), np.log(x / total))
     yield np.full(len(x), row_prior * math.log(x.shape[1]))
-
-
-def _unlikely(counts: FloatArray, rows: FloatArray, prior: float) -> Iterator[FloatArray]:
-    """The terms of E where the prior outweighs the counts."""
-    r = counts.shape[1]
-    yield (prior + counts) * np.log1p((r * counts - rows) / (r * prior + rows))
-    yield -rows * math.log(r)
 
 
 def _log_ratio(counts: FloatArray, prior: float) -> FloatArray:
