@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from clock import Clock
@@ -34,6 +36,15 @@ def test_parts_of_a_budget(clock: Clock) -> None:
     half = Budget(clock.now + 10).part(0.5)
     assert half.left() == pytest.approx(5)
     assert Budget(None).part(0.5).deadline is None
+
+
+def test_a_late_start_costs_a_task_half_its_part_at_most(clock: Clock) -> None:
+    """A task of four seconds begins after five; one without a limit has none."""
+    first = Budget(clock.now + 4)
+    clock.now += 5
+    assert first.at_least(2.0).left() == pytest.approx(2)
+    assert Budget(clock.now + 9).at_least(2.0).left() == pytest.approx(9)
+    assert Budget(None).at_least(math.inf).deadline is None
 
 
 def test_half_of_what_is_left() -> None:

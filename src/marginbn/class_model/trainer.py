@@ -304,7 +304,8 @@ class Trainer:
     def __init__(self, design: Design, data: EncodedData) -> None:
         self.design = design
         self.data = data
-        self._parameters = np.zeros((len(log_shares(data)), design.n_parameters))
+        self._log_shares = log_shares(data)
+        self._parameters = np.zeros((len(self._log_shares), design.n_parameters))
         self._curvatures: dict[Design, Curvature] = {}
 
     def fit(
@@ -313,7 +314,7 @@ class Trainer:
         """Minimise J: to the certified gap, or closely enough to be judged on held-out rows."""
         design = self.design if math.isfinite(precisions.family) else self.design.without_pairs
         start = self._parameters[:, : design.n_parameters].copy()
-        model = ClassModel(design, precisions, log_shares(self.data), start)
+        model = ClassModel(design, precisions, self._log_shares, start)
         # One thread: the matrices are small, and threads that wait for one another take far longer.
         with _thread_pools().limit(limits=1, user_api="blas"):
             descent = _Descent(model, self.data)

@@ -83,6 +83,10 @@ class Budget:
             return self
         return Budget(self.deadline - (1.0 - share) * max(self.left(), 0.0))
 
+    def at_least(self, seconds: float) -> Budget:
+        """The same budget, or one that ends in so many seconds if that is later."""
+        return self if self.left() >= seconds else Budget(monotonic() + seconds)
+
 
 def share_of(left: float, n_solves: int, most: float | None) -> float | None:
     """An even part of the seconds left, at most ``most`` and at least :data:`SHORTEST`.

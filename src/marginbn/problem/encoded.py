@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -77,8 +77,6 @@ class EncodedData:
     codes: NDArray[np.integer]
     weights: FloatArray
     variables: tuple[Variable, ...]
-    _is_merged: bool = field(default=False, init=False, repr=False)
-    """Whether it is known that merging rows would spare nothing."""
 
     def __post_init__(self) -> None:
         codes: NDArray[np.integer] = self.codes
@@ -159,21 +157,23 @@ class EncodedData:
 
         A long table in which nearly all rows differ stays as it is.
         """
-        if self.n_samples == 0 or self._is_merged:
-            return self
-        if self.n_samples >= MANY_ROWS and self._is_worth_nothing():
-            object.__setattr__(self, "_is_merged", True)
-            return self
+        return self._distinct or self
+
+    @cached_property
+    def _distinct(self) -> EncodedData | None:
+        """The merged rows; None where a second copy would spare nothing."""
+        if self.n_samples == 0:
+            return None
+        if self.n_samples >= MANY_ROWS:
+            keys = np.sort(row_keys(self.codes, self.arities))
+            n_distinct = 1 + np.count_nonzero(keys[1:] != keys[:-1])
+            if n_distinct > WORTH_MERGING * self.n_samples:
+                return None
         first, group = distinct_rows(self.codes, self.arities)
         weights = np.bincount(group, self.weights, len(first)).astype(np.float64, copy=False)
-        return EncodedData(self.codes[first], weights, self.variables)
-
-    def _is_worth_nothing(self) -> bool:
-        """Whether nearly all rows differ, so that a second copy would spare nothing."""
-        keys = row_keys(self.codes, self.arities)
-        keys.sort()
-        n_distinct = 1 + np.count_nonzero(keys[1:] != keys[:-1])
-        return bool(n_distinct > WORTH_MERGING * self.n_samples)
+        merged = EncodedData(self.codes[first], weights, self.variables)
+        merged.__dict__["_distinct"] = None
+        return merged
 
 
 def distinct_rows(codes: NDArray[np.integer], arities: IntArray) -> tuple[IntArray, IntArray]:
