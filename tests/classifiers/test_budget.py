@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from clock import Clock
@@ -38,13 +36,14 @@ def test_parts_of_a_budget(clock: Clock) -> None:
     assert Budget(None).part(0.5).deadline is None
 
 
-def test_a_late_start_costs_a_task_half_its_part_at_most(clock: Clock) -> None:
-    """A task of four seconds begins after five; one without a limit has none."""
-    first = Budget(clock.now + 4)
+def test_a_late_solve_has_its_least(clock: Clock) -> None:
+    """Workers load what they need for five seconds; the task should have ended after four."""
+    budget = Budget(clock.now + 4, least=0.5)
+    assert budget.share(4, None) == pytest.approx(1.0)
     clock.now += 5
-    assert first.at_least(2.0).left() == pytest.approx(2)
-    assert Budget(clock.now + 9).at_least(2.0).left() == pytest.approx(9)
-    assert Budget(None).at_least(math.inf).deadline is None
+    assert budget.share(4, None) == pytest.approx(0.5)
+    assert budget.share(4, 0.2) == pytest.approx(0.2)
+    assert budget.part(0.5).least == 0.5
 
 
 def test_half_of_what_is_left() -> None:

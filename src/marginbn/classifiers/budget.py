@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from marginbn.network.wording import seconds as in_words
@@ -64,10 +64,12 @@ SHORTEST = 0.01
 class Budget:
     """Time that several solves share: each gets an even part of what the ones before it left.
 
-    ``deadline`` is a time of :func:`time.monotonic`, None if there is no end.
+    ``deadline`` is a time of :func:`time.monotonic`, None if there is no end. Every solve gets
+    ``least`` seconds, however late it is.
     """
 
     deadline: float | None
+    least: float = SHORTEST
 
     def left(self) -> float:
         """Seconds until the end."""
@@ -75,21 +77,19 @@ class Budget:
 
     def share(self, n_solves: int, most: float | None) -> float | None:
         """Seconds for the next of so many solves, at most ``most``; None for no limit."""
-        return share_of(self.left(), n_solves, most)
+        return share_of(self.left(), n_solves, most, self.least)
 
     def part(self, share: float) -> Budget:
         """A budget that ends when this share of what is left is used up."""
         if self.deadline is None:
             return self
-        return Budget(self.deadline - (1.0 - share) * max(self.left(), 0.0))
-
-    def at_least(self, seconds: float) -> Budget:
-        """The same budget, or one that ends in so many seconds if that is later."""
-        return self if self.left() >= seconds else Budget(monotonic() + seconds)
+        return replace(self, deadline=self.deadline - (1.0 - share) * max(self.left(), 0.0))
 
 
-def share_of(left: float, n_solves: int, most: float | None) -> float | None:
-    """An even part of the seconds left, at most ``most`` and at least :data:`SHORTEST`.
+def share_of(
+    left: float, n_solves: int, most: float | None, least: float = SHORTEST
+) -> float | None:
+    """An even part of the seconds left, at least ``least`` but at most ``most``.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def share_of(left: float, n_solves: int, most: float | None) -> float | None:
     (2.5, 1.0, 0.01)
     """
     most = math.inf if most is None else most
-    seconds = min(max(left / n_solves, SHORTEST), most)
+    seconds = min(max(left / n_solves, least), most)
     return None if seconds == math.inf else seconds
 
 

@@ -24,7 +24,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from marginbn.classifiers.base import Fitted, GridChoice, log_posteriors
-from marginbn.classifiers.budget import RESERVE, Budget, StepProgress, half_used, share_of
+from marginbn.classifiers.budget import RESERVE, SHORTEST, Budget, StepProgress, half_used, share_of
 from marginbn.classifiers.search import (
     MaxMarginBNClassifier,
     SearchingBNClassifier,
@@ -287,14 +287,15 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         """All folds and parent limits, in parallel if asked to; Ctrl-C keeps the folds that are
         complete, if there are any.
 
-        A task ends when its round of ``n_jobs`` tasks should, but workers take a while to start: it
-        has half of its time in any case.
+        A task ends when its round of ``n_jobs`` tasks should, but workers take a while to start:
+        each of its solves has half of an even part in any case.
         """
         splits = self._splits(rows)
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
         n_jobs, n_gammas = effective_n_jobs(self.n_jobs), len(self._gamma_grid())
         rounds = math.ceil(len(tasks) / n_jobs)
-        least = 0.5 * budget.left() / rounds
+        least = max(0.5 * budget.left() / (rounds * n_gammas), SHORTEST)
+        budget = replace(budget, least=least)
         search = self.search_settings()
         left = math.inf if self.time_limit is None else 0.5 * self.time_limit
         work = share_of(left / RESERVE, len(tasks) * n_gammas, search.inner_time_limit)
@@ -302,7 +303,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         worker = copy(self)  # a callback is for the last search; it need not be fit for a process
         worker.search = replace(search, callback=None, dask=None)
         calls = [
-            (rows, *splits[fold], k, fold, budget.part((task // n_jobs + 1) / rounds), least, work)
+            (rows, *splits[fold], k, fold, budget.part((task // n_jobs + 1) / rounds), work)
             for task, (k, fold) in enumerate(tasks)
         ]
         try:
@@ -343,7 +344,6 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         max_parents: int,
         fold: int,
         budget: Budget,
-        least: float = 0.0,
         work: float | None = None,
     ) -> FoldPath:
         """Validation scores along the gamma grid on one training part."""
@@ -351,7 +351,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         training, held_out = encode_training(rows.take(train), self.missing), rows.take(test)
         score = self._scorer(training, held_out)
         scores, gaps = dict.fromkeys(grid, 0.0), dict.fromkeys(grid, 0.0)
-        found = self._fold_structures(training.data, max_parents, budget.at_least(least), work)
+        found = self._fold_structures(training.data, max_parents, budget, work)
         for gamma, structure, gap in found:
             scores[gamma], gaps[gamma] = score(gamma, structure), gap
         return FoldPath(max_parents, fold, tuple(scores.values()), tuple(gaps.values()))
