@@ -36,7 +36,7 @@ UNANSWERED = (
 
 
 def export_model(
-    clf: BaseBNClassifier,
+    clf: BaseBNClassifier | ScoreModel,
     path: PathLike,
     format: str | None = None,
     *,
@@ -53,7 +53,7 @@ def export_model(
     Parameters
     ----------
     clf
-        A fitted classifier.
+        A fitted classifier, or what :func:`deployable` made of one.
     path
         The file.
     format
@@ -77,18 +77,7 @@ def export_model(
     >>> database.execute(query).fetchone()[:2]
     ('blue', 'b')
     """
-    write_deployed(deployable(clf), path, format, table=table, keep=keep)
-
-
-def write_deployed(
-    model: ScoreModel,
-    path: PathLike,
-    format: str | None = None,
-    *,
-    table: str = "data",
-    keep: Sequence[str] | None = None,
-) -> None:
-    """The same of what :func:`deployable` made."""
+    model = clf if isinstance(clf, ScoreModel) else deployable(clf)
     if find_deployment(path, format) == "onnx":
         from marginbn.export.onnx_graph import to_onnx
 

@@ -21,6 +21,8 @@ from marginbn.network.wording import align, percent, share
 from marginbn.problem.array_types import BoolArray, FloatArray
 
 CALIBRATION_BINS = 10
+"""Bins of equal width of the confidence, as in the literature on calibration."""
+
 _MOST_CONFUSED = 12
 """Classes up to which the table of confusion is shown."""
 

@@ -273,7 +273,7 @@ def _deploy(
     table: str,
     keep: list[str] | None,
 ) -> None:
-    from marginbn.classifiers.deployment import UNANSWERED, deployable, write_deployed
+    from marginbn.classifiers.deployment import UNANSWERED, deployable, export_model
     from marginbn.export.sql import to_sql
 
     if output is None and to == "onnx":
@@ -282,6 +282,6 @@ def _deploy(
     if output is None:
         data_stream().write(to_sql(model, table, keep))
     else:
-        write_deployed(model, output, to, table=table, keep=keep)
+        export_model(model, output, to, table=table, keep=keep)
     if model.refuses_rows:
         note(UNANSWERED)

@@ -47,8 +47,6 @@ from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray
 from marginbn.problem.encoded import with_class_column
 from marginbn.problem.structure import CLASS
 
-_MISSING = -1
-
 _LINES = 12
 """Contributions printed before the rest is added up in one line."""
 
@@ -500,7 +498,7 @@ def _eliminate(
     Hidden variables at the end of the order are barren, so hiding them costs nothing.
     """
     *earlier, i = network.structure.order[: position + 1]
-    seen = np.full(codes.shape, _MISSING, dtype=np.int32)
+    seen = np.full(codes.shape, -1, dtype=np.int32)
     seen[:, earlier] = codes[:, earlier]
     before = margins_between(network.log_joint_per_class(seen), labels, rivals)
     if i == CLASS:

@@ -44,15 +44,15 @@ Links = tuple[tuple[int, ...], ...]
 _LABEL_COLUMNS = 22
 """Longer names are shortened to this many columns."""
 
-FONT_SIZE = 12.0
+FONT_SIZE = 12.0  # pixels, as all lengths here
 _BOLD = 0.12  # how much wider the class is written
-BOX_HEIGHT = 26.0
+BOX_HEIGHT = 26.0  # one line of text
 _PADDING = 9.0  # between text and the sides of its box
-_LEAST_WIDTH = 40.0
+_LEAST_WIDTH = 40.0  # of a box, however short its name
 _GAP = 16.0  # between neighbouring boxes
 _WAYPOINT = 4.0  # width of an arc between boxes
 _ROW_GAP = 40.0  # between the boxes of a row and those of the next
-_MARGIN = 14.0
+_MARGIN = 14.0  # around the picture
 _ASPECT = 1.7  # width to height that wide layers are cut for
 _CORNER = 10.0  # from the side of a box to where a faint arc ends
 _WIDE = 640.0  # narrower rows are never cut
