@@ -153,8 +153,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         As in :class:`MaxMarginBNClassifier`, for the final search on all rows.
     search : Search or None, default=None
         As in :class:`MaxMarginBNClassifier`. A checkpoint is that of the final search: the many
-        short searches of the validation are repeated, and made in this process and its children
-        where the final one is on a Dask cluster.
+        short searches of the validation are repeated. They never run on a Dask cluster.
     class_arcs, missing, column_kinds, class_weight, required_arcs, forbidden_arcs, random_state
         As in :class:`MaxMarginBNClassifier`.
 
