@@ -107,7 +107,6 @@ WRITERS: dict[str, Callable[[Path, int], object]] = {
     "network.bif": lambda path, seed: save_network(network(seed), path),
     "scores.jkl": lambda path, seed: save_scores(small_linear_problem(seed), path),
     "problem.mps": lambda path, seed: write_formulation(small_linear_problem(seed), path),
-    "problem.mps.gz": lambda path, seed: write_formulation(small_linear_problem(seed), path),
 }
 
 

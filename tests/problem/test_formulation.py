@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -212,15 +210,6 @@ def test_names_are_unique_and_valid_in_both_formats() -> None:
     assert form.column_names()[form.eta.stop - 1] == "_".join(map(str, ("pa", child, *parents)))
 
 
-def unpacked(path: Path) -> Path:
-    """The file without compression: not every build of a solver can read it."""
-    if path.suffix != ".gz":
-        return path
-    plain = path.with_suffix("")
-    plain.write_bytes(gzip.decompress(path.read_bytes()))
-    return plain
-
-
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("make", PROBLEMS)
 def test_files_give_highs_the_same_problem(make, suffix: str, tmp_path) -> None:
@@ -230,7 +219,7 @@ def test_files_give_highs_the_same_problem(make, suffix: str, tmp_path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == [f"problem{suffix}"]
     highs = load_highspy().Highs()
     highs.silent()
-    highs.readModel(str(unpacked(path)))
+    highs.readModel(str(path))
     highs.setOptionValue("mip_rel_gap", 1e-9)
     highs.run()
     expected = pytest.approx(optimum(problem), rel=1e-6, abs=1e-7)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from marginbn.solvers.milp import Cancelled, Channel, follow
+from marginbn.solvers.milp import Foreign
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.tree_search import begin, initial_bound
@@ -22,27 +23,32 @@ def started(callback=None, **limits) -> Run:
     return run
 
 
+def follow(work: Callable[[Foreign], Status], run: Run) -> Status:
+    foreign = Foreign(run)
+    return foreign.follow(lambda: work(foreign))
+
+
 def test_posts_reach_the_run_in_the_callers_thread() -> None:
     """Bounds and selections arrive; the callback runs where the caller is."""
     threads = []
     run = started(lambda point: threads.append(threading.current_thread()))
     value = initial_bound(run.problem) - 1e-3
-    ending = follow(lambda channel: _post(channel, value), run)
+    ending = follow(lambda foreign: _post(foreign, value), run)
     assert (ending, run.nodes) == (Status.NODE_LIMIT, 7)
     assert run.bound == value + 2.0 * run.problem.error
     assert set(threads) == {threading.current_thread()}
 
 
-def _post(channel: Channel, value: float) -> Status:
-    channel.post(value)
-    channel.nodes = 7
+def _post(foreign: Foreign, value: float) -> Status:
+    foreign.post(value)
+    foreign.nodes = 7
     return Status.NODE_LIMIT
 
 
 def test_an_error_in_the_thread_is_raised_to_the_caller() -> None:
     """Whatever goes wrong in the thread is heard."""
 
-    def work(channel: Channel) -> Status:
+    def work(foreign: Foreign) -> Status:
         raise ZeroDivisionError("inside")
 
     with pytest.raises(ZeroDivisionError, match="inside"):
@@ -53,9 +59,9 @@ def test_an_error_in_the_callback_ends_the_thread() -> None:
     """The user's exception comes through and the work is told to stop."""
     left = threading.Event()
 
-    def work(channel: Channel) -> Status:
-        channel.post(initial_bound(run.problem) - 1e-3)
-        return _wait_for_cancel(channel, left)
+    def work(foreign: Foreign) -> Status:
+        foreign.post(initial_bound(run.problem) - 1e-3)
+        return _wait_for_cancel(foreign, left)
 
     def callback(point) -> None:
         if armed:
@@ -69,20 +75,17 @@ def test_an_error_in_the_callback_ends_the_thread() -> None:
     assert left.wait(600)
 
 
-def _wait_for_cancel(channel: Channel, left: threading.Event) -> Status:
-    try:
-        while True:
-            channel.poll()
-            threading.Event().wait(0.01)
-    except Cancelled:
-        left.set()
-        raise
+def _wait_for_cancel(foreign: Foreign, left: threading.Event) -> Status:
+    while not foreign.is_cancelled:
+        threading.Event().wait(0.01)
+    left.set()
+    return Status.INTERRUPTED
 
 
 def test_the_clock_ends_the_work() -> None:
     """At the time limit the flag is set and the thread leaves."""
     left = threading.Event()
-    ending = follow(lambda channel: _wait_for_cancel(channel, left), started(time=0.2))
+    ending = follow(lambda foreign: _wait_for_cancel(foreign, left), started(time=0.2))
     assert ending is Status.TIME_LIMIT
     assert left.wait(600)
 
@@ -92,9 +95,9 @@ def test_a_thread_that_does_not_poll_is_left_behind() -> None:
     release, done = threading.Event(), threading.Event()
     run = started(time=0.1)
 
-    def work(channel: Channel) -> Status:
+    def work(foreign: Foreign) -> Status:
         release.wait(600)
-        channel.post(initial_bound(run.problem) - 1e-3)
+        foreign.post(initial_bound(run.problem) - 1e-3)
         done.set()
         return Status.GAP_LIMIT
 
@@ -114,8 +117,8 @@ def test_a_cyclic_post_is_ignored() -> None:
     cyclic[0], cyclic[1] = candidates.index(0, (1,)), candidates.index(1, (0,))
     before = run.objective
 
-    def work(channel: Channel) -> Status:
-        channel.post(cyclic)
+    def work(foreign: Foreign) -> Status:
+        foreign.post(cyclic)
         return Status.NODE_LIMIT
 
     assert follow(work, run) is Status.NODE_LIMIT

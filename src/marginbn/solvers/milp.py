@@ -2,24 +2,18 @@
 
 highspy is imported when it is first needed, never before.
 
-HiGHS blocks, so it works in a thread of its own and only *posts* what it finds; the calling thread
-reads the posts, reports them to the :class:`Run`, which calls the user's callback, and watches the
-clock and Ctrl-C. To end the work it sets a flag that the thread polls whenever HiGHS calls back.
-Should HiGHS not call back in time (a long presolve, a large linear programme), the caller leaves
-without it: the thread stops at its next poll, and what it still posts is discarded.
+HiGHS blocks, so it runs in a thread of its own and only *posts* what it finds; the calling thread
+reports the posts to the :class:`Run`, and watches the clock and Ctrl-C. To end the work it sets a
+flag that HiGHS' callbacks look at. Should HiGHS not call back in time (a long presolve, a large
+linear programme), the caller leaves without it; what it still posts is discarded.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gzip
 import math
 import os
-import shutil
-import tempfile
-import threading
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import ModuleType
@@ -28,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from marginbn.exceptions import InputError, MissingDependencyError, SolverError
-from marginbn.files import open_new, replacing
+from marginbn.files import replacing
 from marginbn.problem import formulation
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import IntArray
 from marginbn.problem.formulation import MILP
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
@@ -39,7 +33,7 @@ from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run, Solver, solver_thread
 from marginbn.solvers.tree_search import box_bound
 
-SUFFIXES = (".mps", ".lp", ".mps.gz", ".lp.gz")
+SUFFIXES = (".mps", ".lp")
 """File formats that :func:`write_formulation` writes."""
 
 
@@ -96,7 +90,7 @@ def write_formulation(problem: StructureProblem, path: str | os.PathLike[str]) -
     problem
         Any problem; its objective is maximised in the file too.
     path
-        A name ending in ``.mps``, ``.lp``, ``.mps.gz`` or ``.lp.gz``.
+        A name ending in ``.mps`` or ``.lp``.
 
     Returns
     -------
@@ -120,8 +114,7 @@ def write_formulation(problem: StructureProblem, path: str | os.PathLike[str]) -
     True
     """
     target = Path(path)
-    suffix = next((s for s in SUFFIXES if target.name.lower().endswith(s)), None)
-    if suffix is None:
+    if target.suffix.lower() not in SUFFIXES:
         raise InputError(f"path must end in one of {', '.join(SUFFIXES)}, got {str(target)!r}")
     highs = load_highspy().Highs()
     highs.silent()
@@ -131,34 +124,10 @@ def write_formulation(problem: StructureProblem, path: str | os.PathLike[str]) -
         highs.passColName(column, name)
     for row, name in enumerate(milp.row_names()):
         highs.passRowName(row, name)
-    _write(highs, target, suffix)
+    with replacing(target, target.suffix.lower()) as draft:  # the name decides on the format
+        if highs.writeModel(draft) == load_highspy().HighsStatus.kError:
+            raise SolverError(f"HiGHS could not write {str(target)!r}")
     return target
-
-
-def _write(highs: Any, target: Path, suffix: str) -> None:
-    """All or nothing: HiGHS takes the format from the name and does not compress."""
-    plain = suffix.removesuffix(".gz")
-    if plain == suffix:
-        with replacing(target, plain) as draft:
-            _write_plain(highs, draft, target)
-        return
-    with (
-        tempfile.TemporaryDirectory(dir=target.parent) as folder,
-        replacing(target) as packed,
-    ):
-        draft = os.path.join(folder, f"formulation{plain}")
-        _write_plain(highs, draft, target)
-        with (
-            open(draft, "rb") as source,
-            open_new(packed) as file,
-            gzip.GzipFile("", "wb", fileobj=file) as stream,
-        ):
-            shutil.copyfileobj(source, stream)
-
-
-def _write_plain(highs: Any, draft: str, target: Path) -> None:
-    if highs.writeModel(draft) == load_highspy().HighsStatus.kError:
-        raise SolverError(f"HiGHS could not write {str(target)!r}")
 
 
 TICK = 0.05
@@ -171,105 +140,69 @@ PATIENCE_SHARE = 0.02
 """The same as a share of the time already spent, for long solves."""
 
 
-class Cancelled(Exception):  # noqa: N818  (an ending, not an error)
-    """Raised inside the working thread to leave it."""
+class Foreign:
+    """Work in a thread of its own, and its posts on their way to a run."""
 
-
-class Channel:
-    """What the working thread sees of the outside: posts out, the flag in."""
-
-    def __init__(self) -> None:
-        self.posts: SimpleQueue[IntArray | float | Status | BaseException] = SimpleQueue()
-        self._cancelled = threading.Event()
+    def __init__(self, run: Run) -> None:
+        self.run = run
         self.nodes = 0
-
-    @property
-    def is_cancelled(self) -> bool:
+        self.is_cancelled = False
         """Whether the work should end now."""
-        return self._cancelled.is_set()
-
-    def cancel(self) -> None:
-        """Ask the work to end."""
-        self._cancelled.set()
-
-    def poll(self) -> None:
-        """Leave the work if it should end."""
-        if self.is_cancelled:
-            raise Cancelled
+        self._posts: SimpleQueue[IntArray | float | Status | BaseException] = SimpleQueue()
 
     def post(self, finding: IntArray | float) -> None:
         """Report a selection (an array) or an upper bound (a number)."""
-        self.posts.put(finding)
+        self._posts.put(finding)
 
+    def follow(self, work: Callable[[], Status]) -> Status:
+        """Do ``work`` until it ends, with the limit that it ran into (GAP_LIMIT if it thinks that
+        it is done), or until a limit, the callback or Ctrl-C ends it.
+        """
 
-Work = Callable[[Channel], Status]
-"""Ends with the limit that the solver ran into; GAP_LIMIT if it thinks that it is done."""
+        def body() -> None:
+            try:
+                self._posts.put(work())
+            except BaseException as error:  # handed over, raised again by the listener
+                self._posts.put(error)
 
+        run, stopped = self.run, None
+        solver_thread(body, "marginbn foreign solver").start()
+        try:
+            while stopped is None:
+                run.save_if_due()
+                ending = self._listen(min(TICK, run.remaining()))
+                if ending is not None:
+                    return ending
+                stopped = run.limit or (Status.GAP_LIMIT if run.is_closed else None)
+        except KeyboardInterrupt:
+            stopped = Status.INTERRUPTED
+        finally:
+            self.is_cancelled = True
+        clock = run.deadline
+        leave = clock.elapsed() + max(PATIENCE, PATIENCE_SHARE * clock.elapsed())
+        with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C: leave at once
+            while clock.elapsed() < leave and self._listen(TICK) is None:
+                pass
+        return stopped
 
-def follow(work: Work, run: Run) -> Status:
-    """Do ``work`` in a thread until it ends or a limit, the callback or Ctrl-C ends it."""
-    channel = Channel()
-    solver_thread(partial(_perform, work, channel), "marginbn foreign solver").start()
-    try:
-        ending, stopped = _attend(channel, run)
-        return _wind_up(channel, run, stopped) if ending is None else ending
-    except KeyboardInterrupt:
-        return _wind_up(channel, run, Status.INTERRUPTED)
-    finally:
-        channel.cancel()
-        run.nodes = channel.nodes
-
-
-def _attend(channel: Channel, run: Run) -> tuple[Status | None, Status]:
-    """Listen until the work ends, or until there is a reason to stop it."""
-    while True:
-        run.save_if_due()
-        ending = _listen(channel, run, min(TICK, run.remaining()))
-        if ending is not None:
-            return ending, ending
-        if run.limit is not None:
-            return None, run.limit
-        if run.is_closed:
-            return None, Status.GAP_LIMIT
-
-
-def _perform(work: Work, channel: Channel) -> None:
-    """Body of the thread: whatever happens, one last post says how it ended."""
-    try:
-        channel.posts.put(work(channel))
-    except Cancelled:
-        channel.posts.put(Status.INTERRUPTED)
-    except BaseException as error:  # handed over, raised again by the listener
-        channel.posts.put(error)
-
-
-def _listen(channel: Channel, run: Run, seconds: float = TICK) -> Status | None:
-    """Read one post, waiting that long at most; returns how the work ended, if it has."""
-    try:
-        post = channel.posts.get(timeout=seconds)
-    except Empty:
+    def _listen(self, seconds: float) -> Status | None:
+        """Read one post, waiting that long at most; returns how the work ended, if it has."""
+        run = self.run
+        run.nodes = self.nodes
+        try:
+            post = self._posts.get(timeout=seconds)
+        except Empty:
+            return None
+        if isinstance(post, Status):
+            run.nodes = self.nodes
+            return post
+        if isinstance(post, BaseException):
+            raise post
+        if isinstance(post, float):
+            run.improve_bound(post)
+        elif is_acyclic([run.problem.candidates.parents[int(k)] for k in post]):
+            run.offer(post)  # a cycle within the solver's tolerances is no structure
         return None
-    if isinstance(post, Status):
-        return post
-    if isinstance(post, BaseException):
-        raise post
-    if isinstance(post, float):
-        run.improve_bound(post)
-    elif is_acyclic([run.problem.candidates.parents[int(k)] for k in post]):
-        run.offer(post)  # a cycle within the solver's tolerances is no structure
-    return None
-
-
-def _wind_up(channel: Channel, run: Run, stopped: Status) -> Status:
-    """Ask the solver to stop and read its last posts, for as long as patience lasts."""
-    channel.cancel()
-    clock = run.deadline
-    leave = clock.elapsed() + max(PATIENCE, PATIENCE_SHARE * clock.elapsed())
-    ending: Status | None = None
-    with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C: leave at once
-        while ending is None and clock.elapsed() < leave:
-            ending = _listen(channel, run)
-    return stopped
 
 
 TOLERANCE = 1e-9
@@ -305,63 +238,38 @@ class HighsSolver(Solver):
         load_highspy()
 
     def run(self, run: Run) -> Status:
-        """Formulate and solve in a thread."""
-        first = run.selection
-        assert first is not None  # every run begins with an incumbent
-        return follow(lambda c: self._work(run, Formulated(run.problem, first, c)), run)
+        """Formulate, and solve in a thread.
 
-    def _work(self, run: Run, task: Formulated) -> Status:
-        """Load and run; everything found is posted. Of the run only the request may be read."""
-        deadline, milp = run.deadline, task.milp
-        if deadline.remaining() < SECONDS_PER_NONZERO * milp.matrix.nnz:
+        HiGHS sees the objective divided by ``scale``; bounds that it claims are raised by
+        :func:`marginbn.problem.formulation.bound_allowance` before they are used.
+        """
+        problem, first = run.problem, run.selection
+        assert first is not None  # every run begins with an incumbent
+        run.improve_bound(box_bound(problem, run.poll))
+        milp = formulation.formulate(problem, poll=run.poll)
+        if run.remaining() < SECONDS_PER_NONZERO * milp.matrix.nnz:
             return Status.TIME_LIMIT
-        highs = load_highspy().Highs()
+        scale = formulation.objective_scale(milp, 1.0 / _smallness(problem))
+        point = formulation.point_of(problem, milp, first)
+        allowance = formulation.bound_allowance(
+            milp, point, scale=scale, tolerance=TOLERANCE, threshold=SMALLEST_COEFFICIENT
+        )
+        highs, foreign = load_highspy().Highs(), Foreign(run)
         _set_options(highs, run)
-        pass_to_highs(highs, milp, task.scale)
-        task.channel.poll()
-        columns = np.arange(milp.n_columns, dtype=np.int32)
-        highs.setSolution(milp.n_columns, columns, task.point)
-        del milp, task.milp, task.point, columns  # HiGHS has its own copy
-        listener = _Listener(task)
+        pass_to_highs(highs, milp, scale)
+        run.poll()
+        highs.setSolution(milp.n_columns, np.arange(milp.n_columns, dtype=np.int32), point)
+        del milp, point  # HiGHS has its own copy
+        listener = _Listener(foreign, scale, allowance)
         listener.attach(highs)
         if run.limits.time is not None:
-            highs.setOptionValue("time_limit", max(deadline.remaining(), 1e-3))
-        highs.run()
-        return listener.ending(highs)
+            highs.setOptionValue("time_limit", max(run.remaining(), 1e-3))
 
+        def work() -> Status:
+            highs.run()
+            return listener.ending(highs)
 
-class Formulated:
-    """Problem (19) on its way into HiGHS, and the posts on their way back.
-
-    HiGHS sees the objective divided by ``scale``; bounds that it claims are raised by
-    :func:`marginbn.problem.formulation.bound_allowance` before they are used.
-    """
-
-    def __init__(self, problem: StructureProblem, first: IntArray, channel: Channel) -> None:
-        channel.post(box_bound(problem, channel.poll))
-        self.channel = channel
-        self.milp = formulation.formulate(problem, poll=channel.poll)
-        self.scale = formulation.objective_scale(self.milp, 1.0 / _smallness(problem))
-        self.point = formulation.point_of(problem, self.milp, first)
-        self._allowance = formulation.bound_allowance(
-            self.milp,
-            self.point,
-            scale=self.scale,
-            tolerance=TOLERANCE,
-            threshold=SMALLEST_COEFFICIENT,
-        )
-        self._candidates = problem.candidates
-        self._best_bound = math.inf
-
-    def post_selection(self, eta: FloatArray) -> None:
-        """Post the structure of a solution; ``eta`` begins with the values of the candidates."""
-        self.channel.post(formulation.selection_of(self._candidates, eta))
-
-    def post_bound(self, bound: float) -> None:
-        """Post the bound of HiGHS if it is better than the last."""
-        if bound < self._best_bound:
-            self._best_bound = bound
-            self.channel.post(bound * self.scale + self._allowance)
+        return foreign.follow(work)
 
 
 def _smallness(problem: StructureProblem) -> float:
@@ -390,10 +298,11 @@ def _set_options(highs: Any, run: Run) -> None:
 
 
 class _Listener:
-    """Turns HiGHS' callbacks into posts, and a cancelled channel into an interrupt."""
+    """Turns HiGHS' callbacks into posts, and a cancelled work into an interrupt."""
 
-    def __init__(self, task: Formulated) -> None:
-        self._task = task
+    def __init__(self, foreign: Foreign, scale: float, allowance: float) -> None:
+        self._foreign, self._scale, self._allowance = foreign, scale, allowance
+        self._best_bound = math.inf
 
     def attach(self, highs: Any) -> None:
         """Subscribe to everything that can report or interrupt."""
@@ -404,20 +313,27 @@ class _Listener:
         highs.cbIpmInterrupt += self._on_interrupt
 
     def _on_solution(self, event: Any) -> None:
-        self._task.post_selection(np.array(event.data_out.mip_solution))
+        self._post_solution(event.data_out.mip_solution)
+
+    def _post_solution(self, values: Any) -> None:
+        """The values of the candidates come first."""
+        candidates = self._foreign.run.problem.candidates
+        self._foreign.post(formulation.selection_of(candidates, np.array(values)))
 
     def _on_progress(self, event: Any) -> None:
         self._report(event.data_out)
         self._on_interrupt(event)
 
     def _on_interrupt(self, event: Any) -> None:
-        if self._task.channel.is_cancelled:
+        if self._foreign.is_cancelled:
             event.interrupt()
 
     def _report(self, info: Any) -> None:
-        self._task.channel.nodes = max(int(info.mip_node_count), 0)
-        if math.isfinite(info.mip_dual_bound):
-            self._task.post_bound(float(info.mip_dual_bound))
+        self._foreign.nodes = max(int(info.mip_node_count), 0)
+        bound = float(info.mip_dual_bound)
+        if math.isfinite(bound) and bound < self._best_bound:
+            self._best_bound = bound
+            self._foreign.post(bound * self._scale + self._allowance)
 
     def ending(self, highs: Any) -> Status:
         """Post what HiGHS ended with and say which limit stopped it."""
@@ -434,6 +350,6 @@ class _Listener:
         if ended not in stopped:
             raise SolverError(f"HiGHS ended with the status {highs.modelStatusToString(ended)}")
         if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
-            self._task.post_selection(np.array(highs.getSolution().col_value))
+            self._post_solution(highs.getSolution().col_value)
         self._report(info)
         return stopped[ended]
