@@ -29,11 +29,19 @@ from marginbn.solvers.branch_cut.node import Frontier
 from marginbn.solvers.checkpoint import Checkpoint
 from marginbn.solvers.dynamic import layers
 from marginbn.solvers.dynamic.layers import LayerSearch
-from marginbn.solvers.memory import Division, Memory, Needs, available_memory, parse_memory
+from marginbn.solvers.memory import (
+    KEPT_VERTICES,
+    BranchBoundShape,
+    BranchCutShape,
+    Division,
+    Memory,
+    Needs,
+    available_memory,
+    parse_memory,
+)
 from marginbn.solvers.orders.ascent import Ascent, dual_ascent
 from marginbn.solvers.result import Status, TracePoint
 from marginbn.solvers.run import Limits, Run
-from marginbn.solvers.sizes import KEPT_VERTICES, BranchBoundShape, BranchCutShape
 from marginbn.solvers.solve import choose_solver, get_solver, solve_with, solver_names
 from order_cases import random_scores
 from problems import random_table, small_linear_problem, small_margin_problem

@@ -44,8 +44,8 @@ from marginbn.solvers.branch_bound.row_groups import Groups, wants_groups
 from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.counts import Poll
+from marginbn.solvers.memory import ACTIVE_VERTICES, KEPT_VERTICES, BranchBoundShape
 from marginbn.solvers.run import RowsInUse
-from marginbn.solvers.sizes import ACTIVE_VERTICES, KEPT_VERTICES, BranchBoundShape
 
 TIED = 5000
 """Samples from which on groups prove more in the same time: with 60 s on adult (19 469 of them) a

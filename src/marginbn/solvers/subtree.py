@@ -37,9 +37,9 @@ from marginbn.solvers.branch_bound.kernels.node_pool import (
 )
 from marginbn.solvers.branch_bound.workers import first_pool, gather, load
 from marginbn.solvers.checkpoint import Arrays, OpenNodes, parse
+from marginbn.solvers.memory import KEPT_VERTICES
 from marginbn.solvers.result import Status, fingerprint, relative_gap
 from marginbn.solvers.run import Limits, Run, Stopped
-from marginbn.solvers.sizes import KEPT_VERTICES
 from marginbn.solvers.tree_search import initial_bound
 
 if TYPE_CHECKING:

@@ -37,9 +37,9 @@ from marginbn.solvers.branch_bound.kernels.node_pool import Pool, new_pool
 from marginbn.solvers.branch_bound.kernels.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
 from marginbn.solvers.branch_bound.row_groups import Groups
 from marginbn.solvers.branch_bound.rows import with_all_rows
+from marginbn.solvers.memory import BranchBoundShape
 from marginbn.solvers.result import Status, TracePoint
 from marginbn.solvers.run import Limits, RowsInUse, Run
-from marginbn.solvers.sizes import BranchBoundShape
 from marginbn.solvers.solve import solve_with
 from marginbn.solvers.tree_search import begin
 from strategies import random_data

@@ -17,9 +17,9 @@ from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.engine import Search
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, Groups, Sample, even_sample
 from marginbn.solvers.branch_bound.rows import Reduction
+from marginbn.solvers.memory import BranchBoundShape
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
-from marginbn.solvers.sizes import BranchBoundShape
 from marginbn.solvers.solve import solve_with
 from marginbn.solvers.tree_search import begin, initial_bound
 

@@ -23,10 +23,9 @@ from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.relaxation import Effort, HybridRelaxation, effort_at
 from marginbn.solvers.branch_cut.warm import BASIC, EXPLICIT, cold_start, labels_at, refresh_cost
 from marginbn.solvers.dynamic import DynamicProgrammingSolver
-from marginbn.solvers.memory import Division
+from marginbn.solvers.memory import BranchCutShape, Division
 from marginbn.solvers.result import Status, check_result
 from marginbn.solvers.run import Limits, Run
-from marginbn.solvers.sizes import BranchCutShape
 from marginbn.solvers.solve import solve_with
 from problems import (
     linear_case,

@@ -11,9 +11,8 @@ from typing import Literal
 
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.interpreted import interpreting
-from marginbn.solvers.memory import COMPILING, LOADING, Needs, refuse_if_confined
+from marginbn.solvers.memory import COMPILING, LOADING, BranchBoundShape, Needs, refuse_if_confined
 from marginbn.solvers.run import Run
-from marginbn.solvers.sizes import BranchBoundShape
 from marginbn.solvers.tree_search import Engine, SearchTree
 
 __all__ = ["BranchBoundSolver"]

@@ -17,7 +17,7 @@ from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
 from marginbn.solvers.branch_bound.kernels.records import Instance
 from marginbn.solvers.branch_bound.pair_tables import Coded, as_writeable, build_coded
 from marginbn.solvers.counts import Poll
-from marginbn.solvers.sizes import BranchBoundShape
+from marginbn.solvers.memory import BranchBoundShape
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import compile_seen, is_at_hand
 from marginbn.solvers.counts import threads_for
 from marginbn.solvers.interpreted import is_small
+from marginbn.solvers.memory import BranchBoundShape
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
-from marginbn.solvers.sizes import BranchBoundShape
 from marginbn.solvers.tree_search import SearchTree, saved_tree
 
 if TYPE_CHECKING:

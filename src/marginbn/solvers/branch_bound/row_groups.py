@@ -67,9 +67,8 @@ from marginbn.solvers.branch_bound.rows import (
     turned,
 )
 from marginbn.solvers.counts import Poll
-from marginbn.solvers.memory import Division
+from marginbn.solvers.memory import BranchBoundShape, Division
 from marginbn.solvers.run import RowsInUse
-from marginbn.solvers.sizes import BranchBoundShape
 
 SPLIT_PART = 0.999
 """The groups that lose most are split, until so much of the loss is gone."""

@@ -35,8 +35,8 @@ from marginbn.solvers.branch_bound.kernels.pseudocosts import new_pseudocosts
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL
 from marginbn.solvers.checkpoint import OpenNodes, join
+from marginbn.solvers.memory import ACTIVE_VERTICES, KEPT_VERTICES
 from marginbn.solvers.run import is_interrupt
-from marginbn.solvers.sizes import ACTIVE_VERTICES, KEPT_VERTICES
 from marginbn.solvers.tree_search import REST
 from marginbn.solvers.tree_search import Team as BaseTeam
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.memory import COMPILING, LOADING, Needs, refuse_if_confined
+from marginbn.solvers.memory import COMPILING, LOADING, BranchCutShape, Needs, refuse_if_confined
 from marginbn.solvers.run import Run
-from marginbn.solvers.sizes import BranchCutShape
 from marginbn.solvers.tree_search import Engine, SearchTree
 
 

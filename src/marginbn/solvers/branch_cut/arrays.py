@@ -14,7 +14,7 @@ from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.formulation import Poll
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.sizes import BranchCutShape
+from marginbn.solvers.memory import BranchCutShape
 
 
 class Coefficients:

@@ -32,13 +32,12 @@ from marginbn.solvers.branch_cut.node import Frontier, Node, Origin
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 from marginbn.solvers.branch_cut.warm import Warm, cold_start, labels_at
 from marginbn.solvers.checkpoint import OpenNodes, SearchState
-from marginbn.solvers.memory import Division, Memory
+from marginbn.solvers.memory import BranchCutShape, Division, Memory
 from marginbn.solvers.orders.ascent import dual_ascent
 from marginbn.solvers.orders.local_search import OrderSearch
 from marginbn.solvers.orders.parent_lists import ParentLists, to_members
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
-from marginbn.solvers.sizes import BranchCutShape
 from marginbn.solvers.tree_search import (
     SearchTree,
     feasible_selection,

@@ -22,14 +22,23 @@ ends where the cost alone is too much.
 
 from __future__ import annotations
 
+import math
+
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run, Solver
-from marginbn.solvers.sizes import DynamicShape
 
-MOST_VARIABLES = 64
-"""A set of variables is one word."""
+MOST_VARIABLES, FEW_VARIABLES = 64, 31
+"""A set of variables is one word; up to so many it is the first choice for decomposable scores."""
+
+TABLE_BYTES, TRACE_BYTES = 17, 9
+"""A place of a table, and what is kept of a set for the way back."""
+
+
+def list_bytes(n_candidates: int) -> int:
+    """Sorted lists of parent sets, and what else a solve takes whatever the problem."""
+    return 16_000_000 + 48 * n_candidates
 
 
 class DynamicProgrammingSolver(Solver):
@@ -48,11 +57,15 @@ class DynamicProgrammingSolver(Solver):
 
     def suits(self, problem: StructureProblem) -> bool:
         """Where all sets of variables would fit, or nearly: linear programmes are slower then."""
-        return problem.n_variables <= DynamicShape.FEW_VARIABLES
+        return problem.n_variables <= FEW_VARIABLES
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
-        """The lists; and all sets of variables, of which most are left out as a rule."""
-        return DynamicShape(problem.n_variables, problem.candidates.n_candidates).needs()
+        """The lists; and two layers of sets of variables, one of them as a table that grows, with
+        the way back, if no set is left out.
+        """
+        n, least = problem.n_variables, list_bytes(problem.candidates.n_candidates)
+        layers = 7 * TABLE_BYTES * math.comb(n, n // 2) + TRACE_BYTES * 2**n
+        return Needs(least, least + layers)
 
     def run(self, run: Run) -> Status:
         """Find good orders and a bound, then go through the layers."""

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
 from marginbn.problem.array_types import FloatArray, IntArray, WordArray
+from marginbn.solvers.dynamic import TABLE_BYTES, TRACE_BYTES, list_bytes
 from marginbn.solvers.dynamic.kernel import enlarge, expand
 from marginbn.solvers.orders.ascent import Ascent, dual_ascent
 from marginbn.solvers.orders.local_search import OrderSearch
 from marginbn.solvers.orders.parent_lists import ParentLists
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run, Stopped
-from marginbn.solvers.sizes import TABLE_BYTES, TRACE_BYTES, DynamicShape
 
 Lists = tuple[IntArray, WordArray, FloatArray]
 """Offsets, parent sets, costs."""
@@ -112,10 +112,7 @@ class LayerSearch:
         self._slack = 2.0**-50 * (self._n + 4) * self._parents.size
         self._trace: list[tuple[NDArray[np.unsignedinteger], NDArray[np.uint8]]] = []
         self._kept_bytes = 0
-        self._room = (
-            run.memory.spendable
-            - DynamicShape(problem.n_variables, problem.candidates.n_candidates).lists
-        )
+        self._room = run.memory.spendable - list_bytes(problem.candidates.n_candidates)
 
     def run(self) -> Status:
         """Go through the layers; every limit leaves incumbent and bound."""
