@@ -325,6 +325,15 @@ class BranchCutShape:
         return Division(matrix if fits else 0, cache, int(tree))
 
 
+TABLE_BYTES, TRACE_BYTES = 17, 9
+"""Of dynamic programming: a place of a table, and what is kept of a set for the way back."""
+
+
+def list_bytes(n_candidates: int) -> int:
+    """Sorted lists of parent sets, and what else a solve takes whatever the problem."""
+    return 16_000_000 + 48 * n_candidates
+
+
 # ---------------------------------------------------------------------- what the machine has left
 
 

@@ -25,20 +25,12 @@ from __future__ import annotations
 import math
 
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.memory import Needs
+from marginbn.solvers.memory import TABLE_BYTES, TRACE_BYTES, Needs, list_bytes
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run, Solver
 
 MOST_VARIABLES, FEW_VARIABLES = 64, 31
 """A set of variables is one word; up to so many it is the first choice for decomposable scores."""
-
-TABLE_BYTES, TRACE_BYTES = 17, 9
-"""A place of a table, and what is kept of a set for the way back."""
-
-
-def list_bytes(n_candidates: int) -> int:
-    """Sorted lists of parent sets, and what else a solve takes whatever the problem."""
-    return 16_000_000 + 48 * n_candidates
 
 
 class DynamicProgrammingSolver(Solver):

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
 from marginbn.problem.array_types import FloatArray, IntArray, WordArray
-from marginbn.solvers.dynamic import TABLE_BYTES, TRACE_BYTES, list_bytes
 from marginbn.solvers.dynamic.kernel import enlarge, expand
+from marginbn.solvers.memory import TABLE_BYTES, TRACE_BYTES, list_bytes
 from marginbn.solvers.orders.ascent import Ascent, dual_ascent
 from marginbn.solvers.orders.local_search import OrderSearch
 from marginbn.solvers.orders.parent_lists import ParentLists
