@@ -106,13 +106,20 @@ def learn_coding(
     n_classes: int,
     missing_state: bool,
     is_whole: bool = True,
+    n_bins: int | None = None,
 ) -> Coding:
-    """Coding of one training column; numeric ones are discretised against the class. Categories
-    that no row has are left out if these are all rows.
+    """Coding of one training column; numeric ones are cut against the class, or into so many bins.
+    Categories that no row has are left out if these are all rows.
     """
     if column.kind == "numeric":
-        cuts = mdlp_cuts(column.numbers, class_codes, weights, n_classes)
-        return Coding(column.name, "numeric", tuple(cuts.tolist()), (), missing_state)
+        kept: tuple[tuple[float, ...], ...] = ()
+        if n_bins is None:
+            cuts = mdlp_cuts(column.numbers, class_codes, weights, n_classes)
+        else:
+            values, weights = column.numbers[~column.missing], weights[~column.missing]
+            cuts = quantile_cuts(values, weights, n_bins)
+            kept = kept_values(values, weights, cuts)
+        return Coding(column.name, "numeric", tuple(cuts.tolist()), (), missing_state, kept)
     used = column.counts > 0 if is_whole else np.ones(len(column.categories), np.bool_)
     categories = tuple(c for c, seen in zip(column.categories, used, strict=True) if seen)
     return Coding(column.name, "categorical", (), categories, missing_state)
@@ -191,13 +198,8 @@ def learn_codings(
         if is_numeric and few is not None:
             hurried.append(column.name)
             own, classes, weights = column.take(few), classes[few], weights[few]
-        if n_bins is None or not is_numeric:
-            codings.append(learn_coding(own, classes, weights, n_classes, with_state, is_whole))
-            continue
-        values, weights = own.numbers[~own.missing], weights[~own.missing]
-        cuts = quantile_cuts(values, weights, n_bins)
-        kept = kept_values(values, weights, cuts)
-        codings.append(Coding(own.name, "numeric", tuple(cuts.tolist()), (), with_state, kept))
+        given = (own, classes, weights, n_classes, with_state, is_whole, n_bins)
+        codings.append(learn_coding(*given))
     if hurried:
         warn_user(
             f"time_limit is short for these rows: the bins of {len(hurried)} numeric columns "

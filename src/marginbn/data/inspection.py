@@ -135,11 +135,7 @@ class DataReport:
         return "\n".join([*lines, self._parameter_text()])
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        return (
-            f"<p><b>{html.escape(self._headline())}</b></p><ul>{notes}</ul>"
-            f"{''.join(map(_html_table, self._tables()))}<p>{self._parameter_text()}</p>"
-        )
+        return f"<pre>{html.escape(str(self), quote=False)}</pre>"
 
     def _headline(self) -> str:
         if self.target is None:
@@ -408,10 +404,3 @@ def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     rows = ("  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)) for row in table)
     return [row.rstrip() for row in rows]
-
-
-def _html_table(table: Sequence[Sequence[str]]) -> str:
-    head, *body = table
-    header = "".join(f"<th>{html.escape(text)}</th>" for text in head)
-    rows = (f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in row)}</tr>" for row in body)
-    return f"<table><tr>{header}</tr>{''.join(rows)}</table>"

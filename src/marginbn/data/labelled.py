@@ -48,14 +48,10 @@ class LabelledTable:
 
     Parameters
     ----------
-    features
-        The feature columns.
-    target
-        Name of the class variable; no feature has it.
-    weights
-        float64 (n_rows,), positive.
-    positions
-        int (n_rows,), the number of each row among all rows that were given.
+    features, target
+        The feature columns, and the name of the class variable, which no feature has.
+    weights, positions
+        Of every row a positive weight, and its number among all rows that were given.
     given_labels
         Class labels of all rows that were given, none missing: the user's own splits count in them.
     """

@@ -69,15 +69,11 @@ class ColumnPlan:
 
     Parameters
     ----------
-    name, kind
-        Of the column; ``kind`` may be one of dates or amounts.
-    left_out
-        Why it is left out; empty if it is used.
-    merged
-        Labels of the categories that become the state "other"; words of an amount that become
-        missing.
-    other
-        Label of that state.
+    name, kind, left_out
+        Of the column; the kind may be one of dates or amounts. Why it is left out, if it is.
+    merged, other
+        Labels of the categories that become one state, and the label of that state; or words of an
+        amount that become missing.
     """
 
     name: str
@@ -185,10 +181,8 @@ class TableSettings:
     column_kinds
         "auto", a kind for all columns, or kinds by name or index. A column whose own kind is given
         is never left out as an identifier.
-    missing
-        What becomes of training rows with missing values.
-    class_weight
-        None, "balanced", or weights by class.
+    missing, class_weight
+        What becomes of rows with missing values, and None, "balanced", or weights by class.
     keep_identifiers
         Whether columns that name their rows are used like all others.
     """

@@ -3,15 +3,10 @@
 Rows come from :mod:`marginbn.data.source`; what a column holds is decided by
 :mod:`marginbn.data.profile`.
 
-Missing values are NaN, None, pandas NA and NaT, and the nulls of polars and pyarrow. The empty
-string is a value like any other; only in files does it mean missing.
-
-Files are CSV and its kin, ARFF, Parquet and Arrow; the text formats also packed.
-
-In CSV files the first line names the columns. An empty field and ``?``, ``NA``, ``N/A``, ``n/a``,
-``NaN``, ``nan`` mean missing, in quotes too; everything else (``null``, ``None``, ``-``) is a
-value. Surrounding spaces are dropped. Numbers have a decimal point. Nothing in a file is ever
-evaluated.
+Missing values are NaN, None, pandas NA and NaT, and the nulls of polars and pyarrow. In text files
+an empty field and ``?``, ``NA``, ``N/A``, ``n/a``, ``NaN``, ``nan`` mean missing, in quotes too;
+everything else (``null``, ``None``, ``-``) is a value. Surrounding spaces are dropped, numbers have
+a decimal point, and nothing is ever evaluated.
 """
 
 from __future__ import annotations
@@ -149,23 +144,15 @@ def as_table(
     Parameters
     ----------
     X
-        Two-dimensional numpy array, list of rows or of dicts, data frame of pandas, polars, pyarrow
-        or anything else with an Arrow C stream, a :class:`~marginbn.data.source.Source`, or a
+        Array, list of rows or of dicts, data frame, :class:`~marginbn.data.source.Source`, or a
         :class:`Table`, whose columns are handed on as they are unless `kinds` says otherwise.
     kinds
         ``"auto"`` (see :mod:`marginbn.data.profile`), one kind for all columns, a list with the
-        kind of each, or a mapping from column name or position to kind for some of them. A key
-        names a column if it can, and counts as a position otherwise. A column of dates or
-        amounts holds its texts.
-    names
-        Names of the columns; the default is those of `X`, or x0, x1, ... where it has none.
-    only
-        Positions of the columns to read; the others are not even looked at.
-
-    Raises
-    ------
-    InputError
-        If `X` is no table, or a column holds what cannot be used; the message names the column.
+        kind of each, or a mapping from column name or, where no name is meant, position to kind.
+        A column of dates or amounts holds its texts.
+    names, only
+        Names of the columns, by default those of `X` or x0, x1, ...; and positions of the columns
+        to read: the others are not even looked at.
     """
     if isinstance(X, Table):
         return _read_again(X, kinds, names, only)
@@ -270,16 +257,15 @@ def _checked_names(own: Sequence[str], given: Sequence[str] | None) -> list[str]
 
 def source_of_typed(table: Table) -> Source:
     """A table that is read already, as a source."""
-    arrays = [_array_of_column(column) for column in table.columns]
-    return source_of_table(pa.Table.from_arrays(arrays, names=list(table.names)))
-
-
-def _array_of_column(column: Column) -> pa.Array:
-    if column.kind == "numeric":
-        return pa.array(column.numbers)
-    values = pa.array(list(column.categories))
-    indices = pa.array(column.codes, mask=column.codes < 0)
-    return pa.DictionaryArray.from_arrays(indices, values, ordered=True)
+    arrays = {}
+    for column in table.columns:
+        array = pa.array(column.numbers)
+        if column.kind == "categorical":
+            indices = pa.array(column.codes, mask=column.codes < 0)
+            values = pa.array(list(column.categories))
+            array = pa.DictionaryArray.from_arrays(indices, values, ordered=True)
+        arrays[column.name] = array
+    return source_of_table(pa.table(arrays))
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -354,15 +340,14 @@ def as_stream(X: Any) -> Source | None:
     if isinstance(X, (str, PathLike)):
         return open_file(X)
     library = type(X).__module__.partition(".")[0].lstrip("_")
-    if library == "pyarrow" and hasattr(X, "to_batches") and hasattr(X, "scanner"):
+    if library == "pyarrow" and hasattr(X, "scanner"):
         return source_of_dataset(X, "pyarrow dataset")
     if library == "duckdb" and hasattr(X, "columns"):
         return source_of_duckdb(X)
     if library == "polars" and hasattr(X, "sink_parquet"):
         return source_of_lazy_frame(X)
-    if library in ("dask", "dask_expr") and hasattr(X, "partitions"):
-        return source_of_dask(X)
-    return None
+    is_dask = library in ("dask", "dask_expr") and hasattr(X, "partitions")
+    return source_of_dask(X) if is_dask else None
 
 
 def format_of(path: Path) -> str:
