@@ -15,7 +15,7 @@ from experiments.protocol import HERE
 from experiments.records import Record, unit_of
 from experiments.render import MISSING, Cell, Grid
 from experiments.results import Figures
-from experiments.unseen import HIDDEN, LARGE, METHODS, N_BINS
+from experiments.unseen import HIDDEN, LARGE, METHODS, N_BINS, N_FOLDS
 from marginbn.files import write_text
 
 PAGE = HERE.parent / "docs" / "unseen.rst"
@@ -90,6 +90,7 @@ def _sections(records: list[Record]) -> list[str]:
     small = [t for t in complete if sizes[t] < LARGE]
     large = [t for t in complete if sizes[t] >= LARGE]
     lines = [part for line in mixture(r["origin"] for r in records) for part in (line, "")]
+    lines += [told_folds(groups, complete), ""]
     if len(complete) < len(every):
         absent = ", ".join(t for t in every if t not in complete)
         lines += [f"Left out, because a method has no record: {absent}.", ""]
@@ -110,6 +111,16 @@ def _sections(records: list[Record]) -> list[str]:
     lines += to_rst(by_table(groups, every, methods, "log_loss", 4))
     lines += to_rst(by_table(groups, every, methods, "accuracy", 4))
     return lines + to_rst(origins(records, every))
+
+
+def told_folds(groups: Groups, tables: Sequence[str]) -> str:
+    """How many of the folds each table has; only folds that all methods have count."""
+    counts = {table: len(groups[table, OURS]) for table in tables}
+    parts = [
+        f"{n} of {N_FOLDS}: {', '.join(t for t in tables if counts[t] == n)}"
+        for n in sorted({*counts.values()}, reverse=True)
+    ]
+    return f"Folds that all methods have. {'. '.join(parts)}."
 
 
 def overview(groups: Groups, tables: Sequence[str], methods: Sequence[str]) -> Grid:

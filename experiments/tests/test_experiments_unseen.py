@@ -120,7 +120,8 @@ def test_run_resume_and_page(folder: Path, tmp_path: Path, capsys: pytest.Captur
     assert found["bn"]["consistency"]["one"]["queries"] > 2
     assert command.main(["unseen-page", "--records", str(records), "--output", str(page)]) == 0
     text = page.read_text()
-    for part in (*(unseen.METHODS[m].label for m in METHODS), "made here", "Tables below 2000"):
+    labels = [unseen.METHODS[m].label for m in METHODS]
+    for part in (*labels, "made here", "Tables below 2000", "1 of 3: "):
         assert part in text
 
 

@@ -554,19 +554,6 @@ def test_show_repeats_the_summary(iris_model: Path) -> None:
     assert tables["format"] == "marginbn-network"
 
 
-def test_predict_writes_parquet_where_the_name_says_so(iris_model: Path, tmp_path: Path) -> None:
-    """A file called .parquet is one, with the columns that CSV would have."""
-    parquet = pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "p.parquet"
-    assert run("predict", iris_model, "iris", "--proba", "-o", path).exit_code == 0
-    table = parquet.read_table(path)
-    assert table.column_names == ["class", "P(setosa)", "P(versicolor)", "P(virginica)"]
-    rows = load_dataset("iris").train.drop("class")
-    classifier = load_model(iris_model)
-    assert table["class"].to_pylist() == classifier.predict(rows).tolist()
-    assert table["P(setosa)"].to_pylist() == classifier.predict_proba(rows)[:, 0].tolist()
-
-
 def test_export_writes_code_that_predicts(iris_model: Path, tmp_path: Path) -> None:
     """File and standard output hold the same; ONNX wants a file."""
     path = tmp_path / "m.sql"
@@ -598,16 +585,6 @@ def test_export_writes_what_can_be_read_again(iris_model: Path, tmp_path: Path) 
     assert dot.startswith("digraph")
     written = json.loads(run("export", iris_model, "--to", "json").stdout)
     assert written == json.loads((tmp_path / "n.json").read_text())
-
-
-def test_export_writes_bif(iris_model: Path, tmp_path: Path) -> None:
-    """File and standard output hold the same text, which can be read again."""
-    path = tmp_path / "n.bif"
-    run("export", iris_model, "-o", path)
-    assert run("export", iris_model, "--to", "bif").stdout == path.read_text(encoding="utf-8")
-    network = load_model(iris_model).network_
-    found = load_any(path)
-    assert (found.variables, found.structure) == (network.variables, network.structure)
 
 
 def test_formulate_writes_the_problem(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
@@ -88,17 +87,6 @@ def test_lists_of_dicts_and_structured_arrays() -> None:
     assert shown(array)[1] == ("numeric", (), [0.5, 2.5])
 
 
-def test_duckdb_relations() -> None:
-    """In memory and as a stream, as often as it is asked."""
-    duckdb = pytest.importorskip("duckdb")
-    frame = pd.DataFrame({"w": WORDS, "n": SIZES})  # noqa: F841
-    relation = duckdb.sql("select * from frame")
-    stream = as_stream(relation)
-    assert stream is not None
-    for _ in range(2):
-        assert shown(stream) == [("categorical", ("a", "b"), WORDS), ("numeric", (), SIZES)]
-
-
 # --- folders and files ----------------------------------------------------------------------------
 
 
@@ -135,18 +123,6 @@ def test_arrow_files(table: pa.Table, tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "t.parquet")
     found = [shown(read_table(tmp_path / f"t.{s}")) for s in ("feather", "arrow", "parquet")]
     assert found[0] == found[1] == found[2] == shown(table)
-
-
-def test_many_small_files_cost_little_more_than_one(table: pa.Table, tmp_path: Path) -> None:
-    """Blocks are joined: work is done once per block, not once per file."""
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    for i in range(60):
-        pq.write_table(table.slice(10 * i, 10), folder / f"{i:03}.parquet")
-    blocks = list(open_file(folder).blocks())
-    assert [block.num_rows for block in blocks] == [600]
-    pq.write_table(table, tmp_path / "one.parquet", row_group_size=10)
-    assert [b.num_rows for b in open_file(tmp_path / "one.parquet").blocks()] == [600]
 
 
 def test_rows_are_counted_by_the_footer(table: pa.Table, tmp_path: Path) -> None:
@@ -333,14 +309,6 @@ def test_numbers_are_those_of_python(tmp_path: Path) -> None:
     path.write_text("u,v\n" + "".join(f"{text},\n" for text in texts))
     expected = [float(t) if t not in ("", "NA") else np.nan for t in texts]
     np.testing.assert_array_equal(read_table(path).column("u").values, expected)
-
-
-def test_datasets_of_pyarrow(table: pa.Table, tmp_path: Path) -> None:
-    """With all that pyarrow can put into them."""
-    pq.write_table(table, tmp_path / "t.parquet")
-    stream = as_stream(ds.dataset(tmp_path / "t.parquet"))
-    assert stream is not None
-    assert shown(stream) == shown(table)
 
 
 def test_what_is_in_memory_is_not_copied() -> None:

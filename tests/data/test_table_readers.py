@@ -271,12 +271,6 @@ def test_round_trip(
     assert table.column("code").values.tolist() == [row[2] for row in rows]
 
 
-def test_single_missing_value_survives(tmp_path: Path) -> None:
-    """A one-column table keeps its missing rows through a file."""
-    write_rows(tmp_path / "t.csv", ["a"], [["x"], [None], ["y"]])
-    assert read_table(tmp_path / "t.csv").column("a").values.tolist() == ["x", None, "y"]
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_pandas_agrees(tmp_path: Path, seed: int) -> None:
     """pandas reads the same numbers, words and missing values from the same file."""

@@ -146,21 +146,6 @@ def test_a_wide_page_is_small_and_soon_ready(browser: Browser, pages: Pages) -> 
     assert browser.run("return document.documentElement.scrollHeight") < 6000
 
 
-@pytest.mark.parametrize("size", [PHONE, WIDE], ids=["phone", "desktop"])
-def test_the_bar_has_two_lines_of_one_width(
-    browser: Browser, pages: Pages, size: tuple[int, int]
-) -> None:
-    """Both are its own; the section below it draws none, which would be narrower."""
-    browser.open(pages["small"][0], size)
-    widths = browser.run(
-        "const width = (e, side) => parseFloat(getComputedStyle(e)[`border${side}Width`]);"
-        "const nav = document.querySelector('nav');"
-        "const below = document.querySelector('nav + main > section');"
-        "return [width(nav, 'Top'), width(nav, 'Bottom'), width(below, 'Top')]"
-    )
-    assert widths == [1, 1, 0]
-
-
 def enter(browser: Browser, fitted: BaseBNClassifier, name: str, value: object) -> None:
     """Type a number, press the line of a state, or choose it from the list."""
     variable = fitted.network_.names.index(name)
