@@ -31,7 +31,6 @@ from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.memory import Needs
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run, Solver, solver_thread
-from marginbn.solvers.tree_search import box_bound
 
 SUFFIXES = (".mps", ".lp")
 """File formats that :func:`write_formulation` writes."""
@@ -245,7 +244,6 @@ class HighsSolver(Solver):
         """
         problem, first = run.problem, run.selection
         assert first is not None  # every run begins with an incumbent
-        run.improve_bound(box_bound(problem, run.poll))
         milp = formulation.formulate(problem, poll=run.poll)
         if run.remaining() < SECONDS_PER_NONZERO * milp.matrix.nnz:
             return Status.TIME_LIMIT

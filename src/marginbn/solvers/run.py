@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -44,14 +44,15 @@ class Limits:
     """Seconds of work as the solver counts it: the same on every machine, however busy it is."""
 
     def __post_init__(self) -> None:
-        if self.time is not None and not self.time > 0:
-            raise InputError(f"time_limit must be positive seconds or None, got {self.time}")
-        if self.nodes is not None and not self.nodes > 0:
-            raise InputError(f"node_limit must be a positive integer or None, got {self.nodes}")
-        if self.memory is not None and not self.memory > 0:
-            raise InputError(f"memory_limit must be positive bytes or None, got {self.memory}")
-        if self.work is not None and not self.work > 0:
-            raise InputError(f"work_limit must be positive seconds or None, got {self.work}")
+        positive = (
+            ("time_limit", self.time, "positive seconds"),
+            ("node_limit", self.nodes, "a positive integer"),
+            ("memory_limit", self.memory, "positive bytes"),
+            ("work_limit", self.work, "positive seconds"),
+        )
+        for name, value, kind in positive:
+            if value is not None and not value > 0:
+                raise InputError(f"{name} must be {kind} or None, got {value}")
         if not 0 <= self.gap < float("inf"):
             raise InputError(f"gap_tolerance must be a number of at least 0, got {self.gap}")
 
@@ -302,10 +303,6 @@ class Run:
         """What a solver without a tree keeps for one that can use it."""
         return SearchState() if self.saved is None else self.saved.search
 
-    def forget_search(self) -> None:
-        """Let go of the tree, which takes most of the memory, as soon as the result is known."""
-        self.snapshot = self._earlier_search
-
     def save_if_due(self) -> None:
         """Write a checkpoint if it is time to."""
         if self.checkpoint is not None and self.checkpoint.is_due:
@@ -406,16 +403,6 @@ def is_interrupt(error: BaseException | None) -> bool:
     while isinstance(error, SystemError):
         error = error.__cause__
     return isinstance(error, KeyboardInterrupt)
-
-
-class Watch(Protocol):
-    """What code deep in the work sees of the outside; a :class:`Run` is one."""
-
-    def poll(self) -> None:
-        """Raise :class:`Stopped` if the work should end."""
-
-    def remaining(self) -> float:
-        """Seconds left."""
 
 
 class Solver:

@@ -21,7 +21,7 @@ from marginbn.files import PathLike
 from marginbn.interrupts import REQUESTS
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
-from marginbn.solvers.checkpoint import Checkpoint, Saved
+from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
 from marginbn.solvers.memory import Memory, parse_memory
 from marginbn.solvers.result import (
     PROOF_TOLERANCE,
@@ -228,30 +228,14 @@ def solve_structure(
     n_jobs
         Workers on one search tree, where the solver can use them (``branch_bound`` can); None
         means 1, -1 all cores.
-    memory_limit
-        Bytes that the solve may take, or text like ``"2 GB"``; None means most of what the
-        machine has left. When open nodes fill it the search goes depth first.
-    checkpoint
-        A file in which incumbent, bound and search tree are kept, written now and then and at the
-        end. If it exists the solve resumes from there: the same call again after a crash, Ctrl-C
-        or a time limit loses nothing. Every call has the limits for itself. The tree is kept by
-        ``branch_bound`` and ``branch_cut``, with any number of workers; other solvers keep
-        incumbent and bound. A checkpoint of another problem is refused.
+    memory_limit, checkpoint, rows, work_limit, dask
+        As in :class:`marginbn.Search`. Every call has the limits for itself. The tree is kept in a
+        checkpoint by ``branch_bound`` and ``branch_cut``; other solvers keep incumbent and bound.
+        ``dask="local"`` starts ``n_jobs`` processes, or one per core.
     certificate
         A file for a proof that others can check (:func:`marginbn.verify_certificate`). The solver
         then searches for at most 40 % of the time limit; the rest is for a search that keeps its
         proof. Whatever ends it, the certificate proves the gap that is left.
-    rows
-        Margin rows that ``branch_bound`` works with; objective, bound and gap are those of all rows
-        in any case. ``"all"``; ``"groups"``, whose means give the bounds and which are split where
-        that loses; ``"auto"``, groups where the coefficients of all rows are too many.
-    work_limit
-        Seconds of work as ``branch_bound`` counts it, roughly those of one idle core. Structure and
-        bound are then the same on every machine, unless ``time_limit`` ends the search first.
-    dask
-        Search on a Dask cluster with ``branch_bound``: the address of its scheduler, a
-        ``distributed.Client``, or ``"local"`` for processes on this machine (``n_jobs`` of them, or
-        one per core). Needs ``marginbn[dask]``; not together with ``certificate``.
 
     Returns
     -------
@@ -342,7 +326,7 @@ def solve_with(solver: Solver, run: Run) -> SolveResult:
             solver.prepare(problem, run.n_jobs)
             run.stopped = solver.run(run)
     result = run.finish(solver.name)
-    run.forget_search()
+    run.snapshot = SearchState  # a tree takes most of the memory
     return result
 
 

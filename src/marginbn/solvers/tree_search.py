@@ -46,8 +46,6 @@ from marginbn.solvers.interpreted import COMPILER, MODE, is_late, is_slow
 from marginbn.solvers.result import Status, relative_gap
 from marginbn.solvers.run import Run, Solver, Stopped, running
 
-Poll = Callable[[], None]
-
 
 def feasible_selection(candidates: CandidateSets, worth: FloatArray | None = None) -> IntArray:
     """An acyclic selection; of candidates of largest ``worth`` (K,), or of the smallest ones.
@@ -100,33 +98,10 @@ def simple_selections(problem: StructureProblem) -> list[IntArray]:
 
 def initial_bound(problem: StructureProblem) -> float:
     """An upper bound on every structure's objective that needs no margin at all."""
-    best = math.fsum(_group_maxima(problem, problem.linear))
+    best = math.fsum(np.maximum.reduceat(problem.linear, problem.candidates.offsets[:-1]))
     if problem.is_linear:
         return best
     return best + problem.gamma * math.fsum(problem.sample_weights)
-
-
-def box_bound(problem: StructureProblem, poll: Poll = lambda: None) -> float:
-    """An upper bound from the largest coefficient of each variable in each margin row.
-
-    It reads every coefficient once; ``poll`` is called for each candidate and may raise.
-    """
-    best = math.fsum(_group_maxima(problem, problem.linear))
-    if problem.margins is None:
-        return best
-    total = np.zeros((problem.margins.n_samples, problem.margins.n_rivals))
-    for variable in range(problem.n_variables):
-        largest = np.full_like(total, -np.inf)
-        for k in problem.candidates.group(variable):
-            poll()
-            np.maximum(largest, problem.margins.column(k), out=largest)
-        total += largest
-    capped = total.min(axis=1, initial=problem.gamma)
-    return best + math.fsum(problem.sample_weights * capped)
-
-
-def _group_maxima(problem: StructureProblem, values: FloatArray) -> FloatArray:
-    return np.maximum.reduceat(values, problem.candidates.offsets[:-1])
 
 
 def begin(run: Run) -> None:

@@ -337,10 +337,6 @@ class TwoFoldSeparator:
         TwoFoldSeparator.found += len(violated)
         return violated
 
-    def search_exactly(self, point, room, violation):
-        """Nothing is left."""
-        return []
-
 
 def test_a_new_kind_of_cut_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The optimum stays, the new rows are used; where a certificate is written they are not."""

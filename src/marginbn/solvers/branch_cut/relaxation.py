@@ -25,9 +25,9 @@ from marginbn.solvers.branch_cut.arrays import Instance
 from marginbn.solvers.branch_cut.bound import EPS, Prices, feasible_multipliers, lagrangian
 from marginbn.solvers.branch_cut.cuts import RowPool
 from marginbn.solvers.branch_cut.lp import Program, Solution
-from marginbn.solvers.branch_cut.separators import SEPARATORS
+from marginbn.solvers.branch_cut.separators import SEPARATORS, ClusterSeparator
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Retention, Warm, compress, refresh_cost
-from marginbn.solvers.run import Watch
+from marginbn.solvers.run import Run
 
 ALL_COLUMNS, ALL_LINEAR_COLUMNS = 300, 1000
 """Programmes get all columns up to so many candidates; beyond it columns are priced in. Columns of
@@ -135,7 +135,7 @@ class HybridRelaxation:
         self,
         instance: Instance,
         pool: RowPool,
-        watch: Watch,
+        watch: Run,
         seed: int,
     ) -> None:
         self.instance = instance
@@ -322,12 +322,10 @@ class HybridRelaxation:
             for separator in self._separators:
                 cuts = separator.separate(point, room, effort.violation)
                 numbers += [self.pool.number(cut) for cut in cuts]
-        if not numbers and effort.exact:
-            for separator in self._separators:
+        for separator in self._separators:
+            if effort.exact and not numbers and isinstance(separator, ClusterSeparator):
                 cuts = separator.search_exactly(point, effort.rows, effort.violation)
                 numbers += [self.pool.number(cut) for cut in cuts]
-                if numbers:
-                    break
         return numbers
 
     def _find_overestimated(self, now: Relaxed, tolerance: float) -> tuple[IntArray, IntArray]:
