@@ -174,8 +174,8 @@ def score_slack(problem: StructureProblem) -> float:
     log-gammas per distinct row, each off by a unit of 2^-44 (in likelihoods times its count), and a
     penalty for every cell.
     """
-    if problem.origin is None:
-        return 2.0**-44
+    if problem.origin is None:  # margins, or scores of a file
+        return 2.0**-44 if problem.margins is None else 0.0
     data, score = problem.origin
     candidates = problem.candidates
     cells = max(
