@@ -31,7 +31,7 @@ from marginbn.class_model.basis import learn_cells
 from marginbn.class_model.choose import START
 from marginbn.class_model.trainer import train_class_model
 from marginbn.classifiers import trained
-from marginbn.classifiers.budget import hearing_phases
+from marginbn.classifiers.budget import reporting_phases
 from marginbn.cli.options import in_options
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import as_table
@@ -379,7 +379,7 @@ def test_phases_after_the_search_are_told() -> None:
     """Choosing and training tell what they do, to whom listens; verbose writes it on stderr."""
     X, y = load_iris(return_X_y=True)
     heard: list[str] = []
-    with hearing_phases(heard.append):
+    with reporting_phases(heard.append):
         BNClassifier().fit(X, y)
     structures = [f"fold {k} of 5" for k in range(1, 6)]
     assert heard[:5] == structures

@@ -21,10 +21,10 @@ from marginbn.classifiers.base import Fitted
 from marginbn.classifiers.evaluation import (
     FoldScore,
     FoldScores,
+    accuracy_interval,
     binomial_interval,
     cross_validate,
     t_interval,
-    told_interval,
 )
 from marginbn.data.labelled import stratified_folds, stratified_holdout
 from marginbn.data.table import Table, as_table
@@ -55,12 +55,12 @@ def test_an_accuracy_on_few_rows_is_never_told_as_certain(right: int, n: int) ->
     """Where fewer than five rows are right or wrong: the far end of scipy's Wilson interval."""
     low, high = binomtest(right, n).proportion_ci(0.95, method="wilson")
     far = max(right / n - low, high - right / n)
-    assert told_interval(right / n, n) == pytest.approx(far, rel=1e-4)
+    assert accuracy_interval(right / n, n) == pytest.approx(far, rel=1e-4)
 
 
 def test_an_accuracy_on_many_rows_is_told_as_in_the_paper() -> None:
     """Five of each are enough."""
-    assert told_interval(0.95, 100) == binomial_interval(0.95, 100)
+    assert accuracy_interval(0.95, 100) == binomial_interval(0.95, 100)
 
 
 @pytest.mark.parametrize(("p", "n"), [(1.1, 10), (-0.1, 10), (math.nan, 10), (0.5, 0)])

@@ -37,8 +37,8 @@ from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.evaluation import (
     LogisticBaseline,
     MajorityBaseline,
+    accuracy_interval,
     cross_validate,
-    told_interval,
 )
 from marginbn.classifiers.measures import Quality
 from marginbn.cli import app
@@ -412,7 +412,7 @@ def test_quality_and_proof_are_told_and_neither_hides_the_other(
     comparison = compare_by_folds(margin, read_rows(margin, X, y), 3, 10.0)
     own, guess = comparison.own, comparison.methods[-1]
     assert guess.name == "most frequent class"
-    half = max(own.half_width, told_interval(own.accuracy, len(y)))
+    half = max(own.half_width, accuracy_interval(own.accuracy, len(y)))
     low, high = own.accuracy - half, min(1.0, own.accuracy + half)
     assert f"{100 * own.accuracy:.1f} % right on 150 rows in 3 folds" in page.text
     assert f"({100 * low:.1f} to {100 * high:.1f} %)" in page.text

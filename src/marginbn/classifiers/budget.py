@@ -111,7 +111,7 @@ _LISTENER: ContextVar[Callable[[str], object] | None] = ContextVar("listener", d
 
 
 @contextmanager
-def hearing_phases(listener: Callable[[str], object]) -> Iterator[None]:
+def reporting_phases(listener: Callable[[str], object]) -> Iterator[None]:
     """Call the listener with every phase that begins."""
     token = _LISTENER.set(listener)
     try:
@@ -120,7 +120,7 @@ def hearing_phases(listener: Callable[[str], object]) -> Iterator[None]:
         _LISTENER.reset(token)
 
 
-def tell_phase(text: str) -> None:
+def report_phase(text: str) -> None:
     """A phase begins, or goes on."""
     listener = _LISTENER.get()
     if listener is not None:

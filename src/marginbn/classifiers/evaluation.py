@@ -4,7 +4,7 @@ The paper's table 2 gives every accuracy with a 95 % interval; here are the form
 accuracy on n rows and a_1, ..., a_k the accuracies on k folds (mean a, standard deviation s):
 
     one test set      p +- 1.96 sqrt(p (1 - p) / n)        :func:`binomial_interval`
-                      or Wilson's, if few rows are wrong   :func:`told_interval`
+                      or Wilson's, if few rows are wrong   :func:`accuracy_interval`
     folds             a +- t_{k-1, 0.975} s / sqrt(k)      :func:`t_interval`
 """
 
@@ -59,16 +59,16 @@ def binomial_interval(accuracy: float, n_rows: int) -> float:
     return NORMAL_QUANTILE * math.sqrt(accuracy * (1 - accuracy) / n_rows)
 
 
-def told_interval(accuracy: float, n_rows: int) -> float:
-    """The same to tell people: also where fewer than five rows are right, or wrong.
+def accuracy_interval(accuracy: float, n_rows: int) -> float:
+    """The same for reports: also where fewer than five rows are right, or wrong.
 
-    There the normal distribution is no guide (all of 20 rows right is not 100 % for sure), and it
-    is the distance to the farther end of Wilson's interval: of all p that are no farther from the
+    There the normal distribution is no guide (20 right rows of 20 do not prove 100 %), and it is
+    the distance to the farther end of Wilson's interval: of all p that are no farther from the
     accuracy than 1.96 sqrt(p (1 - p) / n).
 
     Examples
     --------
-    >>> round(told_interval(0.9, 100), 4), round(told_interval(1.0, 20), 4)
+    >>> round(accuracy_interval(0.9, 100), 4), round(accuracy_interval(1.0, 20), 4)
     (0.0588, 0.1611)
     """
     plain = binomial_interval(accuracy, n_rows)

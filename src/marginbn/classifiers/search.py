@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, get_args
 
 from marginbn.classifiers.base import BaseBNClassifier, Evidence, Fitted, TableEstimator
-from marginbn.classifiers.budget import half_used, hearing_phases, time_for_search
+from marginbn.classifiers.budget import half_used, reporting_phases, time_for_search
 from marginbn.classifiers.trained import SEARCHING, encode_cells
 from marginbn.classifiers.validation import (
     check_count,
@@ -203,7 +203,7 @@ class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
     def _train(self, *given: Any) -> Any:
         if not self.search_settings().verbose:
             return super()._train(*given)
-        with hearing_phases(lambda phase: sys.stderr.write(f"{phase}\n")):
+        with reporting_phases(lambda phase: sys.stderr.write(f"{phase}\n")):
             return super()._train(*given)
 
     def _learn_again(self, data: EncodedData) -> Structure:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.classifiers.budget import tell_phase
+from marginbn.classifiers.budget import report_phase
 from marginbn.classifiers.measures import Quality
 from marginbn.data.encode import EncodedTraining
 from marginbn.data.training import TrainingRows
@@ -140,7 +140,7 @@ def train_tables(
                 missing=rows.settings.missing,
                 seed=seed,
                 is_late=lambda: has_passed(CHOOSING),
-                tell=tell_phase,
+                tell=report_phase,
             )
     except KeyboardInterrupt:
         warn_user(
@@ -151,7 +151,7 @@ def train_tables(
     if choice is None:
         is_late = (lambda: has_passed(TRAINING)) if is_too_late else (lambda: False)
         return train_class_model(*given, START, is_late), None
-    tell_phase("training")
+    report_phase("training")
     model = train_class_model(*given, choice.precisions, lambda: has_passed(TRAINING))
     if not choice.is_complete or (has_passed(TRAINING) and model.gap > CERTIFIED):
         warn_user(

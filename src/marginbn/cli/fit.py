@@ -292,10 +292,10 @@ def make_double(classifier: BaseBNClassifier) -> BaseBNClassifier:
 @contextmanager
 def showing_progress(classifier: BaseBNClassifier, quiet: bool) -> Iterator[None]:
     """Fit with a progress line; Ctrl-C ends the search, not the program."""
-    from marginbn.classifiers.budget import hearing_phases
+    from marginbn.classifiers.budget import reporting_phases
     from marginbn.classifiers.search import SearchingBNClassifier
 
-    with ProgressLine(enabled=not quiet) as progress, hearing_phases(progress.tell):
+    with ProgressLine(enabled=not quiet) as progress, reporting_phases(progress.tell):
         if not isinstance(classifier, SearchingBNClassifier):
             yield
             return

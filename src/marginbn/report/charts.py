@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from marginbn.classifiers.evaluation import told_interval
+from marginbn.classifiers.evaluation import accuracy_interval
 from marginbn.classifiers.measures import CalibrationBin
 from marginbn.network.svg import escaped
 from marginbn.network.wording import counted, one_line, share
@@ -88,7 +88,7 @@ def draw_calibration(bins: Sequence[CalibrationBin]) -> Markup:
         parts.append(element("rect", class_="rows", **_pixels(column | size)))
     parts.append(_path([(_across(0), _up(0)), (_across(1), _up(1))], "diagonal"))
     for b in bins:
-        half, px = told_interval(b.accuracy, b.n_rows), _across(b.confidence)
+        half, px = accuracy_interval(b.accuracy, b.n_rows), _across(b.confidence)
         low, high = max(b.accuracy - half, 0.0), min(b.accuracy + half, 1.0)
         parts.append(_line(px, _up(low), px, _up(high), "whisker"))
     parts.append(_path([(_across(b.confidence), _up(b.accuracy)) for b in bins], "measured"))

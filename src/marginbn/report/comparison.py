@@ -153,7 +153,7 @@ def judge(
     accuracy, n_rows = about.get("accuracy"), about.get("n_rows")
     if accuracy is None or not n_rows:
         return None
-    half = evaluation.told_interval(accuracy, int(n_rows))
+    half = evaluation.accuracy_interval(accuracy, int(n_rows))
     error = about.get("calibration_error")
     return Judged(f"{n_rows:.0f} held-out rows", accuracy, half, calibration_error=error)
 
@@ -170,7 +170,7 @@ def _judge_comparison(comparison: Comparison) -> Judged | None:
 def _judge_quality(
     quality: Quality, where: str, majority: float | None, logistic: float | None
 ) -> Judged:
-    half = evaluation.told_interval(quality.accuracy, quality.n_rows)
+    half = evaluation.accuracy_interval(quality.accuracy, quality.n_rows)
     error = quality.calibration_error
     return Judged(where, quality.accuracy, half, majority, logistic, error, quality)
 
@@ -228,7 +228,7 @@ def compare_on_test(
     for name, entrant in fitted.items():
         probabilities = entrant.predict_proba(test.features)
         quality = Quality.measure(entrant.classes_.tolist(), test.labels, probabilities)
-        half_width = evaluation.told_interval(quality.accuracy, test.n_rows)
+        half_width = evaluation.accuracy_interval(quality.accuracy, test.n_rows)
         methods.append(MethodAccuracy(name, quality.accuracy, half_width, 0.0, quality))
     protocol = (
         f"Measured on {test.n_rows} test rows. This classifier is measured as it is; the others "

@@ -17,7 +17,7 @@ import numpy as np
 
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.classifiers.evaluation import told_interval
+from marginbn.classifiers.evaluation import accuracy_interval
 from marginbn.classifiers.file_parts import Provenance
 from marginbn.classifiers.measures import Quality
 from marginbn.exceptions import ProblemTooLargeError
@@ -64,7 +64,7 @@ class AccuracyLine:
     @property
     def half_width(self) -> float:
         """Half width of the 95 % interval."""
-        return told_interval(self.value, self.n_rows)
+        return accuracy_interval(self.value, self.n_rows)
 
     def record(self) -> dict[str, float]:
         """As JSON values."""
