@@ -7,7 +7,7 @@ The answer is a :class:`Fitted`, a value. ``fit`` adopts it, and so does a model
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -224,6 +224,21 @@ class TableEstimator(FittedAttributes, BaseEstimator):
         codes = unseen.encode(self.prepare(X))
         unseen.warn()
         return codes
+
+    def _encode_blocks(self, X: Any) -> Iterator[CodeArray]:
+        """The same, block by block where there are many rows or they are read in pieces."""
+        stream = as_stream(X)
+        if stream is not None:
+            blocks = coded_blocks(self.preparation_, self.row_coding, stream)
+            yield from (codes for _, codes in blocks)
+            return
+        pieces = row_pieces(X)
+        if pieces is None:
+            yield self.encode(X)
+            return
+        unseen = UnseenCategories(self.row_coding)
+        yield from (unseen.encode(self.prepare(piece)) for piece in pieces)
+        unseen.warn()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -469,22 +484,9 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         return self.answers_.log_posterior(codes[:, 1:])
 
     def _log_joint(self, X: Any) -> FloatArray:
-        """The same of rows to predict; many rows are read, encoded and answered piece by piece."""
+        """The same of rows to predict."""
         check_is_fitted(self)
-        stream = as_stream(X)
-        if stream is not None:
-            blocks = coded_blocks(self.preparation_, self.row_coding, stream)
-            return self._log_joint_of_codes(codes for _, codes in blocks)
-        pieces = row_pieces(X)
-        if pieces is None:
-            return self.log_joint_of_codes(with_class_column(self.encode(X)))
-        unseen = UnseenCategories(self.row_coding)
-        answers = self._log_joint_of_codes(unseen.encode(self.prepare(piece)) for piece in pieces)
-        unseen.warn()
-        return answers
-
-    def _log_joint_of_codes(self, blocks: Iterable[CodeArray]) -> FloatArray:
-        """The same of codes of the features, block by block."""
+        blocks = self._encode_blocks(X)
         return np.concatenate([self.log_joint_of_codes(with_class_column(b)) for b in blocks])
 
     def predict(self, X: Any) -> NDArray[Any]:

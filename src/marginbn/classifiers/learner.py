@@ -32,9 +32,7 @@ from marginbn.classifiers.validation import (
 )
 from marginbn.data.discretize import N_BINS
 from marginbn.data.labelled import MissingPolicy
-from marginbn.data.preparation import coded_blocks
-from marginbn.data.source import row_pieces
-from marginbn.data.table import Table, as_stream
+from marginbn.data.table import Table
 from marginbn.data.training import TrainingRows
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
 from marginbn.network.network import BayesianNetwork
@@ -215,14 +213,7 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
         summed out. Many rows, and tables that are read in pieces, are answered piece by piece.
         """
         check_is_fitted(self)
-        stream = as_stream(X)
-        if stream is not None:
-            blocks = coded_blocks(self.preparation_, self.coding_, stream)
-            return np.concatenate([self._score_codes(codes) for _, codes in blocks])
-        pieces = row_pieces(X)
-        if pieces is not None:
-            return np.concatenate([self._score_codes(self.encode(piece)) for piece in pieces])
-        return self._score_codes(self.encode(X))
+        return np.concatenate([self._score_codes(codes) for codes in self._encode_blocks(X)])
 
     def _score_codes(self, codes: CodeArray) -> FloatArray:
         joint = self.network_.log_joint_per_class(codes)
