@@ -467,9 +467,14 @@ def why_identifier(
     Where the column holds a sample of the rows of a table, ``counts`` are those of every category
     in the whole table, and ``n_rows`` its number of rows.
     """
-    if column.kind == "categorical":
-        return _of_categories(column, column.counts if counts is None else counts)
-    return _of_numbers(column, 1.0 if n_rows is None else n_rows / max(column.n_rows, 1))
+    if column.kind == "numeric":
+        return _of_numbers(column, 1.0 if n_rows is None else n_rows / max(column.n_rows, 1))
+    counts = column.counts if counts is None else counts
+    n_values, n_distinct = int(counts.sum()), int(np.count_nonzero(counts))
+    if n_values < LEAST_VALUES or 2 * n_distinct <= n_values:
+        return None
+    remedy = what_else(column, counts)
+    return f"{n_distinct} of {n_values} values differ{f', {remedy}' if remedy else ''}"
 
 
 def why_private(column: Column, counts: NDArray[np.integer]) -> str | None:
@@ -487,14 +492,6 @@ def why_private(column: Column, counts: NDArray[np.integer]) -> str | None:
     if n_words >= FREE_TEXT_WORDS and len(texts) > 2 * LEAST_VALUES:
         return f"{len(texts)} different texts of {n_words:.0f} words on average"
     return None
-
-
-def _of_categories(column: Column, counts: NDArray[np.integer]) -> str | None:
-    n_values, n_distinct = int(counts.sum()), int(np.count_nonzero(counts))
-    if n_values < LEAST_VALUES or 2 * n_distinct <= n_values:
-        return None
-    remedy = what_else(column, counts)
-    return f"{n_distinct} of {n_values} values differ{f', {remedy}' if remedy else ''}"
 
 
 def what_else(column: Column, counts: NDArray[np.integer]) -> str:
@@ -518,21 +515,18 @@ def _of_numbers(column: Column, rows_per_value: float) -> str | None:
     values = column.numbers[~column.missing]
     if len(values) < LEAST_VALUES or (values != np.floor(values)).any():
         return None
-    ordered = np.sort(values)
-    n_distinct = len(np.unique(ordered))
-    if is_id_name(column.name) and 2 * n_distinct > len(values) > n_distinct:
-        return f"{n_distinct} of {len(values)} whole numbers differ, in a column of that name"
-    if n_distinct < len(values):
+    n_values, n_distinct = len(values), len(np.unique(values))
+    if is_id_name(column.name) and 2 * n_distinct > n_values > n_distinct:
+        return f"{n_distinct} of {n_values} whole numbers differ, in a column of that name"
+    if n_distinct < n_values:
         return None
     steps = np.diff(values)
     if (steps > 0).all() or (steps < 0).all():
-        return f"{len(values)} whole numbers in order, no two equal"
-    if len(values) >= LEAST_DENSE_VALUES and ordered[-1] - ordered[0] < (
-        2 * len(values) * rows_per_value
-    ):
-        return f"{len(values)} whole numbers with few gaps, no two equal"
+        return f"{n_values} whole numbers in order, no two equal"
+    if n_values >= LEAST_DENSE_VALUES and np.ptp(values) < 2 * n_values * rows_per_value:
+        return f"{n_values} whole numbers with few gaps, no two equal"
     if is_id_name(column.name):
-        return f"{len(values)} whole numbers, no two equal, in a column of that name"
+        return f"{n_values} whole numbers, no two equal, in a column of that name"
     return None
 
 

@@ -116,9 +116,8 @@ class Survey:
         """The rows of the sample with their classes."""
         if isinstance(self.rows, LabelledTable):
             return self.rows if self.is_whole else self.rows.take(self.positions)
-        labels = self.classes[self.class_codes]
-        weights = self.weights[self.positions]
-        positions = self.positions.astype(np.intp)
+        labels, positions = self.classes[self.class_codes], self.positions.astype(np.intp)
+        weights = self.weights[positions]
         return LabelledTable(self.sample, self.target or CLASS_NAME, weights, positions, labels)
 
     def each(self, work: TableWork, names: Sequence[str]) -> Iterator[Any]:
@@ -143,18 +142,14 @@ class Survey:
 
 def survey_rows(rows: LabelledTable, has_class: bool = True) -> Survey:
     """A survey of rows in memory."""
-    table = rows.features
-    sample = rows.sample()
-    positions = np.arange(rows.n_rows)[sample]
-    classes, class_codes = label_codes(rows.labels)
+    table, sample = rows.features, rows.sample()
     return Survey(
         rows.target if has_class else None,
         table if isinstance(sample, slice) else table.take(sample),
-        positions,
+        np.arange(rows.n_rows)[sample],
         {c.name: c.counts for c in table.columns if c.kind == "categorical"},
         {c.name: places for c in table.columns if (places := c.missing).any()},
-        classes,
-        class_codes,
+        *label_codes(rows.labels),
         rows.weights,
         rows,
     )
@@ -218,9 +213,8 @@ def survey(
             missing[name] = places
     ((rows, positions),) = join_sample(part.sample, is_last=True)
     sample: Table = source.answer(partial(read_block, readings=readings), rows)
-    classes, class_codes = _class_codes(part, target, source)
-    weights = np.ones(part.n_rows)
-    about = (counts, missing, classes, class_codes, weights, (source, readings))
+    classes = _class_codes(part, target, source)
+    about = (counts, missing, *classes, np.ones(part.n_rows), (source, readings))
     return Survey(target, sample, positions, *about)
 
 
