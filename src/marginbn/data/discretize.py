@@ -33,26 +33,23 @@ TINY = np.finfo(np.float64).tiny  # for a share of zero: its logarithm is multip
 
 
 class _Cases(NamedTuple):
-    """Distinct (value, class) pairs of one column, sorted by value, with their weight; and the
-    positions i where a cut between pairs i - 1 and i can be best.
+    """Distinct (value, class) pairs of one column, sorted by value, with their weight; the
+    positions i where a cut between pairs i - 1 and i can be best; and whether weights are whole.
     """
 
     values: FloatArray
     classes: IntArray
     weights: FloatArray
     boundaries: IntArray
+    is_whole: bool
 
 
 class _Sides(NamedTuple):
-    """One side (S1 or S2) of every tried cut: its weight, information in bits, classes present."""
+    """Sides S1 and S2 of every tried cut, (2, cuts): weights, information in bits, classes."""
 
     weight: FloatArray
     information: FloatArray
     n_classes: IntArray
-
-    def class_entropy(self, at: int) -> float:
-        """k Ent of the side at one cut."""
-        return float(self.n_classes[at] * self.information[at] / self.weight[at])
 
 
 def mdlp_cuts(
@@ -91,7 +88,7 @@ def _sort_cases(values: FloatArray, classes: IntArray, weights: FloatArray) -> _
         order = np.lexsort((classes, values))
     values, classes, weights = values[order], classes[order], weights[order]
     if values.size == 0:
-        return _Cases(values, classes, weights, np.empty(0, dtype=np.int64))
+        return _Cases(values, classes, weights, np.empty(0, dtype=np.int64), True)
     new_value = values[1:] != values[:-1]
     first = np.concatenate(([0], np.flatnonzero(new_value | (classes[1:] != classes[:-1])) + 1))
     values, classes = values[first], classes[first]
@@ -100,7 +97,8 @@ def _sort_cases(values: FloatArray, classes: IntArray, weights: FloatArray) -> _
     is_pure = edges[:-1] & edges[1:]  # all samples of the value are of one class
     same_run = is_pure[1:] & is_pure[:-1] & (classes[1:] == classes[:-1])
     boundaries = np.flatnonzero(new_value & ~same_run) + 1
-    return _Cases(values, classes, np.add.reduceat(weights, first), boundaries)
+    weights = np.add.reduceat(weights, first)
+    return _Cases(values, classes, weights, boundaries, bool((weights == np.rint(weights)).all()))
 
 
 def _find_split(cases: _Cases, start: int, stop: int, n_classes: int) -> int | None:
@@ -113,29 +111,32 @@ def _find_split(cases: _Cases, start: int, stop: int, n_classes: int) -> int | N
     if lo == hi or total < 2 - TOLERANCE or np.count_nonzero(class_weights) < 2:
         return None
     cuts = cases.boundaries[lo:hi]
-    left = _measure_sides(classes, weights, cuts - start, class_weights)
-    right = _measure_sides(classes[::-1], weights[::-1], stop - cuts, class_weights)
-    divided = left.information + right.information
+    sides = _Sides(
+        _sums_of_sides(weights, cuts - start, cases.is_whole),
+        np.zeros((2, cuts.size)),
+        np.zeros((2, cuts.size), dtype=np.int64),
+    )
+    for label in np.flatnonzero(class_weights):  # class by class the memory is O(n)
+        own = np.where(classes == label, weights, 0.0)
+        counts = _sums_of_sides(own, cuts - start, cases.is_whole)
+        sides.information[:] += _information(counts, sides.weight)
+        sides.n_classes[:] += counts > 0
+    divided = sides.information.sum(axis=0)
     best = int(np.argmax(divided <= divided.min() + TOLERANCE * total))  # the first of all ties
-    return int(cuts[best]) if _pays_off(class_weights, left, right, best) else None
+    return int(cuts[best]) if _pays_off(class_weights, sides, best) else None
 
 
-def _measure_sides(
-    classes: IntArray, weights: FloatArray, sizes: IntArray, class_weights: FloatArray
-) -> _Sides:
-    """Measure, for each size s, the first s of the given pairs.
+def _sums_of_sides(weights: FloatArray, sizes: IntArray, is_whole: bool) -> FloatArray:
+    """Sums of the first s weights, and of the others, for each size s.
 
-    Both sides of a cut are added up from their own end, never subtracted from the whole, so an
-    absent class counts exactly 0. Class by class the memory is O(n).
+    They are added up from their own end, so an absent class counts exactly 0; differences of whole
+    numbers are exact as well.
     """
-    side_weight = np.cumsum(weights)[sizes - 1]
-    information = np.zeros(sizes.size)
-    n_classes = np.zeros(sizes.size, dtype=np.int64)
-    for label in np.flatnonzero(class_weights):
-        count = np.cumsum(np.where(classes == label, weights, 0.0))[sizes - 1]
-        information += _information(count, side_weight)
-        n_classes += count > 0
-    return _Sides(side_weight, information, n_classes)
+    reached = np.cumsum(weights)
+    first = reached[sizes - 1]
+    if is_whole:
+        return np.stack([first, reached[-1] - first])
+    return np.stack([first, np.cumsum(weights[::-1])[len(weights) - sizes - 1]])
 
 
 def _information(count: FloatArray, total: FloatArray | float) -> FloatArray:
@@ -144,7 +145,7 @@ def _information(count: FloatArray, total: FloatArray | float) -> FloatArray:
     return bits
 
 
-def _pays_off(class_weights: FloatArray, left: _Sides, right: _Sides, at: int) -> bool:
+def _pays_off(class_weights: FloatArray, sides: _Sides, at: int) -> bool:
     """Whether the cut saves more bits than its description takes: both sides of the rule times N.
 
     A tie, within rounding, is no saving.
@@ -152,8 +153,10 @@ def _pays_off(class_weights: FloatArray, left: _Sides, right: _Sides, at: int) -
     total = float(class_weights.sum())
     information = float(_information(class_weights, total).sum())
     k = int(np.count_nonzero(class_weights))
-    saved = information - float(left.information[at] + right.information[at])
-    change = k * information / total - left.class_entropy(at) - right.class_entropy(at)
+    ends = (sides.n_classes[:, at], sides.information[:, at], sides.weight[:, at])
+    left, right = ends[0] * ends[1] / ends[2]  # k Ent of each
+    saved = information - float(sides.information[:, at].sum())
+    change = k * information / total - float(left) - float(right)
     class_codes = k * log2(3.0) + log1p(-2.0 * 3.0**-k) / log1p(1.0)  # log2(3^k - 2)
     return saved > log2(total - 1) + class_codes - change + TOLERANCE * total
 
