@@ -68,16 +68,3 @@ def test_an_interrupt_of_the_end_ends_all_the_same() -> None:
     with pytest.raises(KeyboardInterrupt), running([lambda: bool(home.wait(600.0))], send_home):
         pass
     assert home.is_set()
-
-
-def test_patience_ends() -> None:
-    """A body that does not hear is left to itself."""
-    deaf = threading.Event()
-    with running([lambda: bool(deaf.wait(600.0))], lambda: None, patience=0.01):
-        pass
-    assert len(left()) == 1
-    deaf.set()
-    for thread in threading.enumerate():
-        if thread.name.startswith(NAME):
-            thread.join(600.0)
-    assert left() == []

@@ -359,18 +359,13 @@ class Coordinator:
                 limit = run.limit
                 if limit is not None:
                     return limit
-                if self._nodes_are_done:
+                if run.limits.nodes is not None and run.nodes >= run.limits.nodes:
                     return Status.NODE_LIMIT
                 run.save_if_due()
                 self._hand_out()
                 self._collect()
         finally:
             self._end()
-
-    @property
-    def _nodes_are_done(self) -> bool:
-        limit = self.run.limits.nodes
-        return limit is not None and self.run.nodes >= limit
 
     @property
     def _parts(self) -> list[Part]:

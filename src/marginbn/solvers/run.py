@@ -120,13 +120,11 @@ def solver_thread(body: Callable[[], None], name: str) -> threading.Thread:
 
 
 @contextmanager
-def running(
-    bodies: Sequence[Callable[[], None]], stop: Callable[[], None], patience: float = math.inf
-) -> Iterator[None]:
+def running(bodies: Sequence[Callable[[], None]], stop: Callable[[], None]) -> Iterator[None]:
     """A thread for each body while the block runs.
 
     Whatever ends the block, Ctrl-C in the middle of the start too, ``stop`` must make the bodies
-    return. They are waited for, up to ``patience`` seconds in all.
+    return. They are waited for.
     """
     threads = [solver_thread(body, f"{NAME} {k}") for k, body in enumerate(bodies, 1)]
     try:
@@ -135,19 +133,18 @@ def running(
         yield
     finally:
         if threads:
-            _end(threads, stop, patience)
+            _end(threads, stop)
 
 
-def _end(threads: list[threading.Thread], stop: Callable[[], None], patience: float) -> None:
+def _end(threads: list[threading.Thread], stop: Callable[[], None]) -> None:
     try:
         stop()
     except KeyboardInterrupt:  # no thread may be left that has not heard of the end
         stop()
         raise
-    leave = time.perf_counter() + patience
     for thread in threads:
         if thread.is_alive():  # an interrupt may have come before its start
-            thread.join(None if math.isinf(leave) else max(0.0, leave - time.perf_counter()))
+            thread.join()
 
 
 ROOT_GAP_LAW = ((0.1, 1.4, 5.7), (0.2, 2.0, 18.0), (0.3, 3.0, 35.0))

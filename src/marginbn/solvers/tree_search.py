@@ -136,9 +136,6 @@ Finding = TypeVar("Finding")
 class Team(Generic[Finding]):
     """What the workers on one tree share, and the threads of all but the first."""
 
-    patience = math.inf
-    """Seconds for which threads are waited for at the end."""
-
     def __init__(self, n_workers: int = 1) -> None:
         self.n_workers = n_workers
         self.stop = np.zeros(1, dtype=np.int64)
@@ -180,7 +177,7 @@ class Team(Generic[Finding]):
         portion of the work of the worker with that number.
         """
         bodies = [partial(self._help, partial(advance, k)) for k in range(1, self.n_workers)]
-        with running(bodies, self._end, self.patience):
+        with running(bodies, self._end):
             yield
         self.raise_failure()
 
