@@ -425,8 +425,9 @@ def test_an_answer_of_another_engine_is_refused_once_by_name(
     coordinator._accept(part, wrong)
     assert run.nodes == 0
     assert coordinator.waiting.bound == open_nodes.bound.max()
+    assert not coordinator.answered
     coordinator._accept(part, answer)
-    assert coordinator.waiting.count == 3 * len(open_nodes.bound)
+    assert coordinator.answered == {"tcp://there:1"}
 
 
 def test_losses_end_a_search_by_their_rate(
