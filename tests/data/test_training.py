@@ -25,6 +25,8 @@ from marginbn.data.table import as_stream
 from marginbn.data.training import survey
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
 
+PYARROW = int(pyarrow.__version__.partition(".")[0])
+
 pytestmark = pytest.mark.filterwarnings("ignore:the bins of .* come from")
 
 arrow = pytest.importorskip("pyarrow")
@@ -202,6 +204,7 @@ def test_amounts_and_dates_are_found_in_pieces(table: Any, tmp_path: Path) -> No
     assert len(kept.coding_.columns) == 6
 
 
+@pytest.mark.skipif(PYARROW < 24, reason="earlier pyarrow does not compare string views")
 def test_string_views_and_decimals_give_the_model_of_the_table_in_memory(tmp_path: Path) -> None:
     """Files of polars have string views; decimals are the nearest floats, as those of Python."""
     polars = pytest.importorskip("polars")

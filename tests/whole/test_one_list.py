@@ -151,6 +151,15 @@ def test_help_gives_the_defaults_of_the_classifiers(option: str) -> None:
     assert text == str(default).lower(), f"the help of --{option} in cli/options.py"
 
 
+def test_help_gives_the_time_limits_of_methods() -> None:
+    """``60 for max-margin-cv`` is the default of that classifier."""
+    told = re.findall(r"(\d+) for ([\w-]+)", default_in_help(option_help(fit.fit, "time_limit")))
+    assert {method for _, method in told} >= {"max-margin", "max-margin-cv"}
+    for limit, method in told:
+        own = defaults_of(getattr(marginbn, options.CLASSES[method]))["time_limit"]
+        assert own == float(limit), f"{method} in the help of --time-limit in cli/options.py"
+
+
 def test_options_have_the_defaults_of_the_learner() -> None:
     """`learn` and `problem solve`."""
     known = defaults_of(marginbn.Search) | defaults_of(marginbn.BayesianNetworkLearner)
