@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -90,16 +91,17 @@ def show(
         print_text(f"\n{describe_tables(network, text_width())}")
 
 
-def report(
-    model: options.ModelArgument,
-    output: Annotated[Path, options.file_option(help="Page to write.")],
+@dataclass(frozen=True)
+class LabelledOptions:
+    """Labelled rows for a report."""
+
     data: Annotated[
         str | None,
         options.data_option(
             metavar="TABLE",
             help="Labelled rows, a file or a data set; they add notes on the data and densities.",
         ),
-    ] = None,
+    ] = None
     test: Annotated[
         str | None,
         options.data_option(
@@ -107,7 +109,7 @@ def report(
             help="Rows to measure on, next to simpler methods that learn from --data. "
             "[default: the test part of a data set]",
         ),
-    ] = None,
+    ] = None
     target: Annotated[
         str | None,
         options.data_option(
@@ -116,7 +118,14 @@ def report(
             metavar="NAME",
             help="Column that holds the class. [default: as in training]",
         ),
-    ] = None,
+    ] = None
+    encoding: options.EncodingOption = "utf-8"
+
+
+def report(
+    model: options.ModelArgument,
+    output: Annotated[Path, options.file_option(help="Page to write.")],
+    labelled: LabelledOptions,
     title: Annotated[
         str | None, options.output_option(metavar="TEXT", help="Heading of the page.")
     ] = None,
@@ -131,7 +140,6 @@ def report(
         options.search_option(metavar="S", help="Most seconds for the search in a fold."),
     ] = 10.0,
     certificate: ProofOption = None,
-    encoding: options.EncodingOption = "utf-8",
     quiet: options.QuietOption = False,
 ) -> None:
     """Write a saved model as one HTML page that works from disk.
@@ -144,7 +152,8 @@ def report(
     from marginbn.classifiers.learner import BayesianNetworkLearner
     from marginbn.report.page import make_report
 
-    if test is not None and data is None:
+    data = labelled.data
+    if labelled.test is not None and data is None:
         raise typer.BadParameter(
             "needs --data as well: naive Bayes and TAN learn from it", param_hint="--test"
         )
@@ -152,7 +161,7 @@ def report(
     classifier = load_any(model, certificate)
     if isinstance(classifier, BayesianNetworkLearner) and data is not None:
         raise typer.BadParameter("is for classifiers only", param_hint="--data")
-    rows, test_rows = load_rows(classifier, data, test, target, encoding)
+    rows, test_rows = load_rows(classifier, labelled)
     has_folds = rows is not None and test_rows is None and folds > 0
     with options.usage_errors(), show_folds(enabled=has_folds and not quiet) as on_fold:
         page = make_report(
@@ -171,21 +180,19 @@ def report(
 
 
 def load_rows(
-    classifier: BaseBNClassifier,
-    data: str | None,
-    test: str | None,
-    target: str | None,
-    encoding: str,
+    classifier: BaseBNClassifier, labelled: LabelledOptions
 ) -> tuple[LabelledTable | None, LabelledTable | None]:
     """Labelled rows, and test rows if there are any."""
     from marginbn.cli.data import is_file_name, labelled_rows, load_source, load_table
 
+    data, target = labelled.data, labelled.target
     if data is None:
         return None, None
     if target is None and is_file_name(data):
         target = classifier.network_.names[0]
-    source = load_source(options.TableOptions(data, target, encoding=encoding))
-    unseen = source.test if test is None else load_table(test, encoding)
+    source = load_source(options.TableOptions(data, target, encoding=labelled.encoding))
+    test = labelled.test
+    unseen = source.test if test is None else load_table(test, labelled.encoding)
     rows = labelled_rows(source.train, source.target)
     return rows, None if unseen is None else labelled_rows(unseen, source.target)
 
