@@ -405,13 +405,13 @@ class ForestRelaxation(Relaxation):
 
     def _decision(self, kind: int, i: int, j: int) -> record.Decision:
         """A split in the terms of a certificate."""
-        n = self.inst.n_features
+        n, variables = self.inst.n_features, self.encoding.features
         if kind == pseudocosts.EDGE:
-            return EDGE, i + 1, j + 1
+            return EDGE, int(variables[i]), int(variables[j])
         if kind == pseudocosts.RELEVANCE:
-            return EDGE, 0, i + 1
+            return EDGE, 0, int(variables[i])
         if kind == pseudocosts.MEMBER:
-            return ARC, 0, i + 1
+            return ARC, 0, int(variables[i])
         column = records.column_of(self.inst, n if kind == pseudocosts.NONE else i, j)
         assert kind in (pseudocosts.NONE, pseudocosts.SLOT)
         return CANDIDATE, int(self._numbers[self.encoding.candidate_of[column]])

@@ -23,9 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import psutil
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.problem.array_types import IntArray
+from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.problem import StructureProblem, count_table_cells
 
 SHARE = 0.8
@@ -143,6 +146,15 @@ ACTIVE_VERTICES = 128
 """Vertices of one convex combination; the lightest leaves when there are more."""
 
 
+def free_features(candidates: CandidateSets) -> IntArray:
+    """Features that some structure joins to the class or to another one; at least one feature."""
+    is_free = np.zeros(candidates.n_variables, dtype=np.bool_)
+    is_free[candidates.child[candidates.sizes > 0]] = True
+    members = np.bitwise_or.reduce(candidates.masks, axis=0)
+    is_free |= np.unpackbits(members.view(np.uint8), bitorder="little")[: is_free.size] == 1
+    return np.flatnonzero(is_free[1:]) + 1 if is_free[1:].any() else np.ones(1, dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class BranchBoundShape:
     """Sizes of a problem for branch and bound; bytes unless something else is said."""
@@ -180,7 +192,7 @@ class BranchBoundShape:
     def of(cls, problem: StructureProblem) -> BranchBoundShape:
         """Sizes of a problem."""
         candidates, margins = problem.candidates, problem.margins
-        n, n_sets = candidates.n_variables - 1, len(candidates.group(0))
+        n, n_sets = free_features(candidates).size, len(candidates.group(0))
         has_arcs = candidates.max_parents > 1
         if margins is None:
             return cls(n, n_sets, 0, has_arcs=has_arcs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
 from marginbn.solvers.branch_bound.kernels.records import Instance
 from marginbn.solvers.branch_bound.pair_tables import Coded, as_writeable, build_coded
 from marginbn.solvers.counts import Poll
-from marginbn.solvers.memory import BranchBoundShape
+from marginbn.solvers.memory import BranchBoundShape, free_features
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,9 @@ class Encoding:
     candidate_of: IntArray  # (K,) candidate of every column, -1 where the column does not exist
     magnitude: FloatArray  # (K,) G of every column, see ``kernels/bound.py``
     structure_magnitude: float  # the same of structures
+    features: IntArray  # (n,) their variables
+    alone: IntArray  # (n_variables,) first candidate of every variable, which is the only one of
+    # variables that are no features here
     places: int  # of the smallest store of open nodes
     coded: Coded | None = None  # codes and tables instead of coefficients
 
@@ -51,13 +55,17 @@ class Encoding:
         column = np.empty(self.candidate_of.max() + 1, dtype=np.int64)  # of every candidate
         existing = np.flatnonzero(self.candidate_of >= 0)
         column[self.candidate_of[existing]] = existing
-        columns = column[np.asarray(selection, dtype=np.int64)]
+        chosen = np.take(selection, np.append(self.features, 0))
         nothing = np.zeros(self.n_features + 1, dtype=np.int64)
-        return np.roll(columns, -1) - records.columns_of(self.instance, nothing)
+        return np.asarray(column[chosen] - records.columns_of(self.instance, nothing))
 
     def selection(self, vertex: IntArray) -> IntArray:
         """A vertex as a selection (class first)."""
-        return self.candidate_of[np.roll(records.columns_of(self.instance, vertex), 1)]
+        chosen = self.alone.copy()
+        chosen[np.append(self.features, 0)] = self.candidate_of[
+            records.columns_of(self.instance, vertex)
+        ]
+        return chosen
 
 
 def encode(
@@ -66,20 +74,25 @@ def encode(
     threads: int = 0,
     poll: Poll = lambda: None,
 ) -> Encoding:
-    """Arrays of a class-restricted problem with at most two parents per variable.
+    """Arrays of a class-restricted problem with at most two parents per variable. Features that no
+    structure joins to anything, such as constant ones, have no columns.
 
     Coefficients beyond ``dense_bytes`` go to a temporary file; with ``threads`` there are none, but
     codes and tables. ``poll`` is called on the way and may raise.
     """
-    candidate_of, first, second = _columns(problem)
+    features = free_features(problem.candidates)
+    alone = problem.candidates.offsets[:-1].copy()
+    candidate_of, first, second = _columns(problem, features)
     existing = np.flatnonzero(candidate_of >= 0)
     linear = np.zeros(candidate_of.size)
     linear[existing] = problem.linear[candidate_of[existing]]
     rivals = 1 if problem.margins is None else problem.margins.n_rivals
     weights = as_writeable(problem.sample_weights if rivals else np.zeros(0))
+    decided = problem.linear[np.delete(alone, np.append(features, 0))]
     constant = 0.0 if rivals else float(problem.gamma * problem.sample_weights.sum())
+    constant = math.fsum([constant, *decided])
     allowed = BranchBoundShape.LARGEST_DENSE if dense_bytes is None else dense_bytes
-    n = problem.n_variables - 1
+    n = features.size
     if threads and problem.margins is not None and weights.size:
         coded = build_coded(problem.margins, candidate_of, weights, threads, poll)
         columns, magnitude = np.zeros((candidate_of.size, 0)), np.abs(linear) + coded.magnitude
@@ -95,13 +108,13 @@ def encode(
         np.zeros((0, 0)),
         columns,
         linear,
-        float(magnitude.max(initial=0.0)),
+        float(max(magnitude.max(initial=0.0), np.abs(decided).max(initial=0.0))),
         weights,
         np.arange(weights.size + 1, dtype=np.int64) * max(rivals, 1),
         first,
         second,
         problem.scale,
-        _skipped(problem),
+        _skipped(problem, n),
     )
     if coded is not None and problem.margins is not None:
         instance = instance._replace(
@@ -116,6 +129,8 @@ def encode(
         candidate_of,
         magnitude,
         structure_magnitude(magnitude, n, first.size),
+        features,
+        alone,
         BranchBoundShape.of(problem).smallest_places,
         coded,
     )
@@ -196,36 +211,34 @@ def _reserve(handle: int, size: int) -> None:
         ) from error
 
 
-def _columns(problem: StructureProblem) -> tuple[IntArray, IntArray, IntArray]:
+def _columns(problem: StructureProblem, features: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Candidate of every column, and the members of the class sets."""
     candidates = problem.candidates
-    n = candidates.n_variables - 1
-    skipped = _skipped(problem)
+    n = features.size
+    number = np.full(candidates.n_variables, -1, dtype=np.int64)  # of every variable
+    number[features] = np.arange(n)
+    skipped = _skipped(problem, n)
     width = n + 2 - skipped
     class_sets = candidates.group(0)
     candidate_of = np.full(n * width + len(class_sets), -1, dtype=np.int64)
     first = np.full(len(class_sets), -1, dtype=np.int64)
     second = np.full(len(class_sets), -1, dtype=np.int64)
-    for number, k in enumerate(class_sets):
-        candidate_of[n * width + number] = k
+    for s, k in enumerate(class_sets):
+        candidate_of[n * width + s] = k
         members = candidates.parents[k]
-        first[number] = members[0] - 1 if members else -1
-        second[number] = members[1] - 1 if len(members) > 1 else -1
-    for i in range(n):
-        for k in candidates.group(i + 1):
-            candidate_of[i * width + _slot(candidates.parents[k], n) - skipped] = k
+        first[s] = number[members[0]] if members else -1
+        second[s] = number[members[1]] if len(members) > 1 else -1
+    for i, variable in enumerate(features):
+        for k in candidates.group(variable):
+            parents = candidates.parents[k]
+            slot = (n + 1, n, -1)[len(parents)]
+            slot = number[parents[1]] if slot < 0 else slot
+            candidate_of[i * width + slot - skipped] = k
     return candidate_of, first, second
 
 
-def _skipped(problem: StructureProblem) -> int:
+def _skipped(problem: StructureProblem, n: int) -> int:
     """Slots of each feature without a column: those with another feature, where one parent is the
     limit.
     """
-    return 0 if problem.candidates.max_parents > 1 else problem.n_variables - 1
-
-
-def _slot(parents: tuple[int, ...], n: int) -> int:
-    """Slot number of a feature's parent set."""
-    if not parents:
-        return n + 1
-    return n if len(parents) == 1 else parents[1] - 1
+    return 0 if problem.candidates.max_parents > 1 else n
