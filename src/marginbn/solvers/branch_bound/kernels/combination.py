@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.solvers.branch_bound.kernels import duals, records
 from marginbn.solvers.branch_bound.kernels.records import Instance
 from marginbn.solvers.compile import entry, kernel
@@ -21,9 +21,9 @@ from marginbn.solvers.compile import entry, kernel
 LIGHT = 1e-12
 """A vertex with no more weight than this is dropped: it is what rounding left of it."""
 
-ROOM = 1 << 21
-"""Coefficients of one box that have a place of their own; memory that is asked for again and again
-has to be cleared by the system every time.
+ROOM = 1 << 22
+"""Numbers of a box that have a place of their own: memory that is asked for again and again has to
+be cleared by the system every time (20 000 rows, 17 features, 5 classes: a third of the time).
 """
 
 
@@ -51,7 +51,7 @@ class Bounding(NamedTuple):
     best_g: FloatArray  # (K,) gradient of the best bound
     vertices: IntArray  # (active, n + 1)
     share: FloatArray  # (active,) weights of the convex combination
-    room: FloatArray  # for copies of columns, see ``Balance``
+    room: FloatArray  # for margins of vertices and copies of columns, see ``Balance``
     state: BoundState
 
 
@@ -63,9 +63,9 @@ class Balance(NamedTuple):
     p: FloatArray  # (R,) scratch: dual weights
     direction: FloatArray  # (R,) scratch
     listed: IntArray  # (R,) scratch
-    columns: FloatArray  # (K R,) copies of columns that vertices have needed, where the instance
-    # has borrowed its coefficients: its own rows side by side
-    is_copied: BoolArray  # (K,)
+    columns: FloatArray  # (places R,) copies of columns that vertices have needed, where the
+    # instance has borrowed its coefficients: its own rows side by side
+    place: IntArray  # (K + 1,) of every column among the copies, -1: none; then how many there are
 
 
 def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
@@ -76,7 +76,7 @@ def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
         np.zeros(n_columns),
         np.zeros((active, inst.n_features + 1), dtype=np.int64),
         np.zeros(active),
-        np.empty(min(ROOM, n_rows * n_columns) if n_rows > inst.weights.size else 0),
+        np.empty(min(ROOM, n_rows * (n_columns + active))),
         records.new_record(
             BoundState,
             structure=structure,
@@ -87,28 +87,23 @@ def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
 
 
 @kernel
-def empty_balance(inst: Instance, b: Bounding) -> Balance:
-    """Room for the vertices."""
+def new_balance(inst: Instance, b: Bounding) -> Balance:
+    """Room for the vertices, with those of the box loaded."""
     n_rows = records.count_rows(inst)
-    n_columns = inst.linear.size if inst.places.size > 0 else 0
-    size, room = n_columns * n_rows, b.room
-    if room.size < size:
-        room = np.empty(size)
-    return Balance(
-        np.empty((b.share.size, n_rows)),
+    size, margins = b.share.size * n_rows, b.room
+    if margins.size < size:
+        margins = np.empty(size)
+    place = np.full(inst.linear.size + 1, -1)
+    place[inst.linear.size] = 0
+    balance = Balance(
+        margins[:size].reshape((b.share.size, n_rows)),
         np.empty(b.share.size),
         np.empty(n_rows),
         np.empty(n_rows),
         np.empty(n_rows, dtype=np.int64),
-        room[:size],
-        np.zeros(n_columns, dtype=np.bool_),
+        b.room[min(size, b.room.size) :],
+        place,
     )
-
-
-@kernel
-def new_balance(inst: Instance, b: Bounding) -> Balance:
-    """Room for the vertices, with those of the box loaded."""
-    balance = empty_balance(inst, b)
     for k in range(b.state.n_active):
         _load_vertex(inst, b, balance, k)
     return balance
@@ -130,10 +125,16 @@ def _load_vertex(inst: Instance, b: Bounding, balance: Balance, k: int) -> None:
 @kernel
 def _add_copy(inst: Instance, balance: Balance, v: int, margins: FloatArray) -> None:
     """margins += column v; what one vertex has needed others will need too."""
-    n_rows = margins.size
-    own = balance.columns[v * n_rows : (v + 1) * n_rows]
-    if not balance.is_copied[v]:
-        balance.is_copied[v] = True
+    n_rows, place, last = margins.size, balance.place, balance.place.size - 1
+    if place[v] < 0 and (place[last] + 1) * n_rows > balance.columns.size:
+        duals.add_column(inst, v, 1.0, margins)
+        return
+    is_new = place[v] < 0
+    if is_new:
+        place[v] = place[last]
+        place[last] += 1
+    own = balance.columns[place[v] * n_rows : (place[v] + 1) * n_rows]
+    if is_new:
         column = inst.columns[v]
         for r in range(own.size):
             own[r] = column[inst.places[r]]
