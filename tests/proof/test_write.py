@@ -48,8 +48,8 @@ from marginbn.proof.record import (
     smooth_shares,
 )
 from marginbn.solvers import solve_structure
+from marginbn.solvers.branch_bound.kernels.children import contains
 from marginbn.solvers.branch_bound.kernels.records import Box
-from marginbn.solvers.branch_bound.kernels.repair import contains
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Stopped
 from marginbn.solvers.tree_search import initial_bound

@@ -29,7 +29,7 @@ from marginbn import (
 from marginbn.problem.candidates import ClassArcs
 from marginbn.solvers import cluster, subtree
 from marginbn.solvers.branch_bound import BranchBoundSolver
-from marginbn.solvers.branch_bound.kernels.pseudocosts import new_pseudocosts, observe, recent_gain
+from marginbn.solvers.branch_bound.kernels.branching import new_pseudocosts, observe, recent_gain
 from marginbn.solvers.checkpoint import OpenNodes, join
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run, Stopped

@@ -27,7 +27,7 @@ from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, DualWeights
 from marginbn.proof.record import Cutoff, Proof, Relaxation, RoundedMajorant, TreeNode, Visit
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
-from marginbn.solvers.branch_bound.kernels import branching, pseudocosts, records
+from marginbn.solvers.branch_bound.kernels import branching, records
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Context, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.children import worth_of
@@ -133,7 +133,7 @@ class BoxState:
     smoothing: float
     majorant: RoundedMajorant
     origin: tuple[int, int, float, float] | None = None
-    """Row in ``pseudocosts.py``, child, degradation, midpoint of the parent's bracket."""
+    """Row in ``branching.py``, child, degradation, midpoint of the parent's bracket."""
 
 
 class ForestRelaxation(Relaxation):
@@ -178,7 +178,7 @@ class ForestRelaxation(Relaxation):
         )
         self._is_root = True  # until the first visit is over
         self._root_bound = math.inf
-        self._gains = pseudocosts.new_pseudocosts(n)
+        self._gains = branching.new_pseudocosts(n)
 
     @property
     def slack(self) -> float:
@@ -246,7 +246,7 @@ class ForestRelaxation(Relaxation):
         if state.origin is not None:
             row, side, degradation, before = state.origin
             reached = self._cutoff() if is_leaf else self._middle()
-            pseudocosts.observe(
+            branching.observe(
                 self._gains, self.inst.n_features, row, side, before - reached, degradation
             )
         if is_leaf:
@@ -268,7 +268,7 @@ class ForestRelaxation(Relaxation):
 
     def _middle(self) -> float:
         """Midpoint of the bracket of the box just bounded."""
-        return pseudocosts.midpoint(self.bounding.state, self._cutoff())
+        return branching.midpoint(self.bounding.state, self._cutoff())
 
     def _single(self) -> Visit:
         """One structure: its own score, proven by the weights that are tight for it."""
@@ -370,23 +370,23 @@ class ForestRelaxation(Relaxation):
     def _split(self, majorant: RoundedMajorant) -> Visit:
         inst, b, middle = self.inst, self.bounding, self._middle()
         ranking = branching.rank_candidates(inst, self.box, b, self._gains, middle - self._cutoff())
-        kind, i, j, degradations = pseudocosts.NONE, 0, 0, np.zeros(2)
+        kind, i, j, degradations = branching.NONE, 0, 0, np.zeros(2)
         if ranking.score.size:
             best = int(ranking.score.argmax())
             kind, i, j = (int(part) for part in ranking.candidates[best])
             degradations = ranking.degradations[best]
         heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")[:KEPT_VERTICES]
         vertices, share = b.vertices[heaviest].astype(np.int16), b.share[heaviest].copy()
-        if kind == pseudocosts.NONE:  # all features are decided: split on the first class set
+        if kind == branching.NONE:  # all features are decided: split on the first class set
             j = int(np.flatnonzero(self.box.classes)[0])
         sides = []
         for with_it in (False, True):
             for name in ("allowed", "classes", "edges", "relevant"):
                 getattr(self.child, name)[:] = getattr(self.box, name)
-            if kind == pseudocosts.NONE:
+            if kind == branching.NONE:
                 self.child.classes[:] &= (np.arange(self.child.classes.size) == j) == with_it
             else:
-                first = with_it != (kind == pseudocosts.RELEVANCE)
+                first = with_it != (kind == branching.RELEVANCE)
                 branching.restrict(inst, self.child, kind, i, j, first)
             bound = -math.inf
             if propagate(inst, self.child):
@@ -395,9 +395,9 @@ class ForestRelaxation(Relaxation):
                 bound = min(majorant.bound, majorant.constant + float(upper))
             smoothing = float(b.state.smoothing)
             state = self._state(self.child, vertices, share, smoothing, majorant)
-            side = 0 if kind == pseudocosts.NONE or first else 1
+            side = 0 if kind == branching.NONE or first else 1
             if degradations[side] > 0:
-                row = pseudocosts.row_of(inst.n_features, kind, i, j)
+                row = branching.row_of(inst.n_features, kind, i, j)
                 state = replace(state, origin=(row, side, float(degradations[side]), middle))
             sides.append(TreeNode(state, bound, majorant.proof))
         decision = self._decision(kind, i, j)
@@ -406,12 +406,12 @@ class ForestRelaxation(Relaxation):
     def _decision(self, kind: int, i: int, j: int) -> record.Decision:
         """A split in the terms of a certificate."""
         n, variables = self.inst.n_features, self.encoding.features
-        if kind == pseudocosts.EDGE:
+        if kind == branching.EDGE:
             return EDGE, int(variables[i]), int(variables[j])
-        if kind == pseudocosts.RELEVANCE:
+        if kind == branching.RELEVANCE:
             return EDGE, 0, int(variables[i])
-        if kind == pseudocosts.MEMBER:
+        if kind == branching.MEMBER:
             return ARC, 0, int(variables[i])
-        column = records.column_of(self.inst, n if kind == pseudocosts.NONE else i, j)
-        assert kind in (pseudocosts.NONE, pseudocosts.SLOT)
+        column = records.column_of(self.inst, n if kind == branching.NONE else i, j)
+        assert kind in (branching.NONE, branching.SLOT)
         return CANDIDATE, int(self._numbers[self.encoding.candidate_of[column]])

@@ -18,10 +18,10 @@ from marginbn.solvers.branch_bound.kernels.branching import (
     list_candidates,
     restrict,
 )
+from marginbn.solvers.branch_bound.kernels.children import contains, move_into
 from marginbn.solvers.branch_bound.kernels.node_pool import pack_box, unpack_box, words_per_box
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance, new_box, new_oracle
-from marginbn.solvers.branch_bound.kernels.repair import contains, move_into
 from seeds import seeds
 
 

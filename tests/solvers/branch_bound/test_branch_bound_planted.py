@@ -27,18 +27,18 @@ from marginbn.solvers.branch_bound.kernels.bound import EMPTY, PRUNED, Context, 
 from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
 from marginbn.solvers.branch_bound.kernels.branching import (
     list_candidates,
+    new_pseudocosts,
     rank_candidates,
     restrict,
 )
+from marginbn.solvers.branch_bound.kernels.children import contains
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.combination import (
     Bounding,
     new_bounding,
 )
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.pseudocosts import new_pseudocosts
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance, new_box, new_oracle
-from marginbn.solvers.branch_bound.kernels.repair import contains
 from marginbn.solvers.branch_bound.rows import Reduction, with_all_rows
 from marginbn.solvers.branch_bound.schedule import settings_for
 from marginbn.solvers.run import Limits

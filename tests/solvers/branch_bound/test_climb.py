@@ -12,7 +12,7 @@ from marginbn.problem.array_types import IntArray
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import margin_problem
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
-from marginbn.solvers.branch_bound.kernels import climb, repair
+from marginbn.solvers.branch_bound.kernels import climb
 from marginbn.solvers.branch_bound.kernels.box import is_member, propagate
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (
@@ -20,6 +20,7 @@ from marginbn.solvers.branch_bound.kernels.records import (
     Instance,
     column_of,
     count_rows,
+    is_below,
     new_box,
     new_oracle,
 )
@@ -82,9 +83,7 @@ def test_a_climb_ends_where_no_slot_is_better(seed: int) -> None:
     n = inst.n_features
     for i in range(n):
         for s in np.flatnonzero(box.allowed[i]):
-            is_free = not is_member(inst, i, vertex[n]) and not (
-                s < n and repair.is_below(vertex, s, i)
-            )
+            is_free = not is_member(inst, i, vertex[n]) and not (s < n and is_below(vertex, s, i))
             if is_free:
                 other = vertex.copy()
                 other[i] = s
@@ -127,7 +126,7 @@ def test_a_tree_hangs_on_another_feature(seed: int) -> None:
         assert all(vertex[j] == n + 1 for j in range(n) if is_member(inst, j, vertex[n]))
         for j in range(n):
             if vertex[j] < n:
-                assert not repair.is_below(vertex, int(vertex[j]), j)
+                assert not is_below(vertex, int(vertex[j]), j)
 
 
 def test_a_chain_is_turned_round() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from marginbn.solvers.branch_bound.kernels import pseudocosts
-from marginbn.solvers.branch_bound.kernels.pseudocosts import (
+from marginbn.solvers.branch_bound.kernels import branching
+from marginbn.solvers.branch_bound.kernels.branching import (
     EDGE,
     MEMBER,
     RELEVANCE,
@@ -31,7 +31,7 @@ N = 4
 # kernels have no wrapper for Python; this one has
 @njit
 def ratio_of(table, n, row, side):  # type: ignore[no-untyped-def]
-    return pseudocosts.ratio_of(table, n, row, side)
+    return branching.ratio_of(table, n, row, side)
 
 
 def test_every_object_has_a_row_of_its_own() -> None:

@@ -28,10 +28,10 @@ from marginbn.problem.array_types import IntArray
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels import node_pool, records
 from marginbn.solvers.branch_bound.kernels.bound import Incumbent
+from marginbn.solvers.branch_bound.kernels.branching import new_pseudocosts
 from marginbn.solvers.branch_bound.kernels.children import Workspace
 from marginbn.solvers.branch_bound.kernels.combination import new_bounding
 from marginbn.solvers.branch_bound.kernels.node_pool import Pool, grown
-from marginbn.solvers.branch_bound.kernels.pseudocosts import new_pseudocosts
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL
 from marginbn.solvers.checkpoint import OpenNodes, join

@@ -43,11 +43,11 @@ from marginbn.solvers.branch_bound.kernels.records import (
     column_of,
     copy_array,
     count_rows,
+    is_below,
     new_record,
     next_random,
     set_class,
 )
-from marginbn.solvers.branch_bound.kernels.repair import is_below
 from marginbn.solvers.compile import entry, kernel
 
 TOLERANCE = 1e-3

@@ -49,7 +49,7 @@ class Pool(NamedTuple):
     bound: FloatArray  # (nodes,)
     family: IntArray  # (nodes,)
     spent: IntArray  # (nodes,) iterations already spent on the node
-    origin: IntArray  # (nodes,) 2 (row in ``pseudocosts.py``) + child; -1: not known
+    origin: IntArray  # (nodes,) 2 (row in ``branching.py``) + child; -1: not known
     degradation: FloatArray  # (nodes,) of f towards this child
     middle: FloatArray  # (nodes,) midpoint of the parent's bracket
     heap: IntArray  # (nodes,) largest bound first

@@ -301,6 +301,17 @@ def set_class(inst: Instance, vertex: IntArray, s: int) -> None:
 
 
 @kernel
+def is_below(vertex: IntArray, j: int, i: int) -> bool:
+    """Whether j is i or a descendant of i."""
+    n = vertex.size - 1
+    while j < n:
+        if j == i:
+            return True
+        j = vertex[j]
+    return False
+
+
+@kernel
 def next_random(seed: IntArray) -> int:
     """Xorshift generator on 63 bits; deterministic and the same on every platform."""
     x = np.uint64(seed[0])

@@ -26,7 +26,7 @@ from marginbn.solvers.branch_bound.kernels.bound import (
     offer_vertex,
 )
 from marginbn.solvers.branch_bound.kernels.box import fix_box, propagate
-from marginbn.solvers.branch_bound.kernels.branching import rank_candidates
+from marginbn.solvers.branch_bound.kernels.branching import midpoint, observe, rank_candidates
 from marginbn.solvers.branch_bound.kernels.children import (
     Workspace,
     discard,
@@ -39,7 +39,6 @@ from marginbn.solvers.branch_bound.kernels.children import (
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.nearby import bound_nearby
 from marginbn.solvers.branch_bound.kernels.node_pool import Pool
-from marginbn.solvers.branch_bound.kernels.pseudocosts import midpoint, observe
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.compile import entry, kernel, shared
 
