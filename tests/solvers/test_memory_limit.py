@@ -422,18 +422,13 @@ def test_a_checkpoint_larger_than_the_store_is_taken_over(
     assert first.objective <= result.objective <= expected + 1e-9
 
 
-def test_a_disk_without_room_for_the_coefficients_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instead of a process that ends without a word when the file cannot grow."""
-    solve_structure(larger_problem(), rows="groups")  # loads all kernels, by examples of its own
-
-    def refuse(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(frank_wolfe.os, "posix_fallocate", refuse, raising=False)
-    monkeypatch.setattr(BranchBoundShape, "LARGEST_DENSE", 0)
-    with pytest.raises(ProblemTooLargeError, match="set TMPDIR to a larger disk"):
-        solve_with(BranchBoundSolver(rows="all"), Run(larger_problem()))
-    assert solve_structure(larger_problem()).is_optimal, "groups need no file"
+def test_rows_all_is_refused_where_they_do_not_fit() -> None:
+    """With the remedy; groups of rows take less."""
+    data = random_table(np.random.default_rng(3), 20_000, 20, 3).encoded()
+    problem = margin_problem(data, enumerate_candidates(21, 2), gamma=1.0)
+    limit = BranchBoundShape.of(problem).coefficients - 1
+    with pytest.raises(ProblemTooLargeError, match="use rows='groups'"):
+        solve_with(BranchBoundSolver(rows="all"), Run(problem, limits=Limits(memory=limit)))
 
 
 # ---------------------------------------------------------------------- users

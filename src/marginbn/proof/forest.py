@@ -154,7 +154,7 @@ class ForestRelaxation(Relaxation):
         if rows == "auto" and problem.n_samples >= TIED:
             rows = "groups"
         is_tied = wants_groups(rows, problem, division)
-        self.encoding = encode(problem, None, int(is_tied), run.look)
+        self.encoding = encode(problem, int(is_tied), run.look)
         self.tied: TiedRows | None = None
         if self.encoding.coded is None:
             self.full = inst = with_all_rows(self.encoding.instance)
@@ -306,7 +306,7 @@ class ForestRelaxation(Relaxation):
         b.share[: len(share)] = share / share.sum()
         b.state.n_active = len(vertices)
         largest = self.settings.smoothing_start * self.inst.gamma
-        b.state.smoothing = min(largest, self.settings.smoothing_reset * state.smoothing)
+        b.state.smoothing = min(largest, state.smoothing)
         return True
 
     def _contains(self, vertices: NDArray[np.int16]) -> BoolArray:

@@ -342,20 +342,6 @@ def test_a_path_of_gammas_computes_coefficients_once(monkeypatch: pytest.MonkeyP
     assert copy.margins.derived == {}
 
 
-def test_large_coefficients_live_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the budget arrays of all rows are mapped from a file; the search is the same."""
-    solver = BranchBoundSolver(rows="all")
-    expected = solve_with(solver, Run(larger_problem(), limits=Limits(nodes=30)))
-    in_memory = frank_wolfe.encode(larger_problem()).instance
-    monkeypatch.setattr(BranchBoundShape, "LARGEST_DENSE", 0)
-    problem = larger_problem()
-    mapped = frank_wolfe.encode(problem).instance
-    assert isinstance(mapped.columns.base, np.memmap)
-    assert np.array_equal(mapped.columns, in_memory.columns)
-    result = solve_with(solver, Run(problem, limits=Limits(nodes=30)))
-    assert (result.objective, result.bound) == (expected.objective, expected.bound)
-
-
 @pytest.mark.parametrize("kind", ["multiclass", "binary"])
 def test_coefficients_equal_the_definition(kind: MarginKind) -> None:
     """Columns, rows and magnitudes of the arrays against the columns of the problem."""

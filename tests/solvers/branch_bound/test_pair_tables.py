@@ -102,4 +102,4 @@ def test_the_clock_is_looked_at(threads: int) -> None:
         raise Stopped(Status.TIME_LIMIT)
 
     with pytest.raises(Stopped):
-        encode(problem_of("multiclass", 2, 2), None, threads, expired)
+        encode(problem_of("multiclass", 2, 2), threads, expired)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
@@ -70,15 +67,14 @@ class Encoding:
 
 def encode(
     problem: StructureProblem,
-    dense_bytes: int | None = None,
     threads: int = 0,
     poll: Poll = lambda: None,
 ) -> Encoding:
     """Arrays of a class-restricted problem with at most two parents per variable. Features that no
     structure joins to anything, such as constant ones, have no columns.
 
-    Coefficients beyond ``dense_bytes`` go to a temporary file; with ``threads`` there are none, but
-    codes and tables. ``poll`` is called on the way and may raise.
+    With ``threads`` there are no coefficients, but codes and tables. ``poll`` is called on the way
+    and may raise.
     """
     features = free_features(problem.candidates)
     alone = problem.candidates.offsets[:-1].copy()
@@ -91,14 +87,13 @@ def encode(
     decided = problem.linear[np.delete(alone, np.append(features, 0))]
     constant = 0.0 if rivals else float(problem.gamma * problem.sample_weights.sum())
     constant = math.fsum([constant, *decided])
-    allowed = BranchBoundShape.LARGEST_DENSE if dense_bytes is None else dense_bytes
     n = features.size
     if threads and problem.margins is not None and weights.size:
         coded = build_coded(problem.margins, candidate_of, weights, threads, poll)
         columns, magnitude = np.zeros((candidate_of.size, 0)), np.abs(linear) + coded.magnitude
     else:
         coded = None
-        made = _coefficients(problem, candidate_of, weights, allowed, poll)
+        made = _coefficients(problem, candidate_of, weights, poll)
         columns, magnitude = made.columns, np.abs(linear) + made.magnitude
     instance = Instance(
         n,
@@ -148,7 +143,6 @@ def _coefficients(
     problem: StructureProblem,
     candidate_of: IntArray,
     weights: FloatArray,
-    dense_bytes: int,
     poll: Poll,
 ) -> Coefficients:
     """The coefficients; they stay with the margin rows, for the next problem with another gamma."""
@@ -159,7 +153,7 @@ def _coefficients(
     kept: Coefficients | None = margins.derived.get(Coefficients)
     is_usual = problem.weights is margins.data.weights and problem.candidates is margins.candidates
     if kept is None or not is_usual:
-        kept = build_coefficients(margins, candidate_of, weights, dense_bytes, poll)
+        kept = build_coefficients(margins, candidate_of, weights, poll)
     if is_usual:
         margins.derived[Coefficients] = kept
     return kept
@@ -169,11 +163,10 @@ def build_coefficients(
     margins: MarginRows,
     candidate_of: IntArray,
     weights: FloatArray,
-    dense_bytes: int,
     poll: Poll = lambda: None,
 ) -> Coefficients:
     """Every coefficient, column by column from look-up tables; nothing is held twice."""
-    columns = _zeros(candidate_of.size, weights.size * margins.n_rivals, dense_bytes)
+    columns = np.zeros((candidate_of.size, weights.size * margins.n_rivals))
     magnitude = np.zeros(candidate_of.size)
     for v in np.flatnonzero(candidate_of >= 0):
         poll()
@@ -183,32 +176,6 @@ def build_coefficients(
         largest = np.abs(table).max(axis=1)[samples]
         magnitude[v] = (weights * largest).sum()  # small dot products pay dearly for threads
     return Coefficients(columns, magnitude)
-
-
-def _zeros(n_rows: int, n_columns: int, dense_bytes: int) -> FloatArray:
-    """Memory for the coefficients: a nameless temporary file if it is large, of which the system
-    keeps in memory what fits.
-    """
-    shape = (n_rows, n_columns)
-    if 8 * n_rows * n_columns <= dense_bytes:
-        return np.zeros(shape)
-    with tempfile.TemporaryFile(prefix="marginbn-") as file:
-        _reserve(file.fileno(), 8 * n_rows * n_columns)
-        mapped = np.memmap(file, dtype=np.float64, mode="w+", shape=shape)
-    return mapped.view(np.ndarray)  # keeps the mapping alive, and the mapping the file
-
-
-def _reserve(handle: int, size: int) -> None:
-    """Take the room on the disk now: a full disk would end the process later, without a word."""
-    if not hasattr(os, "posix_fallocate"):
-        return
-    try:
-        os.posix_fallocate(handle, 0, size)
-    except OSError as error:
-        raise ProblemTooLargeError(
-            f"the coefficients need {size / 1e9:.1f} GB in {tempfile.gettempdir()}: "
-            f"{error.strerror}; set TMPDIR to a larger disk, or raise memory_limit"
-        ) from error
 
 
 def _columns(problem: StructureProblem, features: IntArray) -> tuple[IntArray, IntArray, IntArray]:

@@ -17,6 +17,7 @@ from weakref import ReferenceType, ref
 
 import numpy as np
 
+from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.array_types import IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.arrays import encode
@@ -35,7 +36,7 @@ from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import compile_seen, is_at_hand
 from marginbn.solvers.counts import threads_for
 from marginbn.solvers.interpreted import is_small
-from marginbn.solvers.memory import BranchBoundShape
+from marginbn.solvers.memory import BranchBoundShape, describe_bytes
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.tree_search import SearchTree, saved_tree
@@ -105,7 +106,13 @@ class Search(SearchTree):
         division = shape.divide(run.memory, run.n_jobs, seconds)
         is_grouped = wants_groups(solver.rows, run.problem, division)
         threads = threads_for(run.n_jobs) if is_grouped else 0
-        encoding = encode(run.problem, division.dense, threads, run.look)
+        if not is_grouped and shape.coefficients > run.memory.spendable:
+            raise ProblemTooLargeError(
+                f"rows={solver.rows!r} needs {describe_bytes(shape.coefficients)} for coefficients "
+                f"alone, and there are {describe_bytes(run.memory.spendable)}; use rows='groups', "
+                "fewer features or fewer rows"
+            )
+        encoding = encode(run.problem, threads, run.look)
         node_limit = UNLIMITED if run.limits.nodes is None else run.limits.nodes
         super().__init__(run, Team(encoding, run.n_jobs, node_limit, division.tree))
         self.name = solver.name

@@ -23,7 +23,6 @@ def settings_for(limits: Limits, heuristics: bool = True) -> Settings:
         smoothing_start=0.45,
         smoothing_floor=0.01,
         smoothing_factor=0.6,
-        smoothing_reset=1.0,
         stale=0.01,
         accuracy=0.5,
         accuracy_top=0.2,

@@ -144,7 +144,6 @@ class Settings(NamedTuple):
     smoothing_start: float  # mu of the root, in units of gamma
     smoothing_floor: float
     smoothing_factor: float
-    smoothing_reset: float  # children start with their parent's smoothing times this
     stale: float  # see duals.py
     accuracy: float  # theta: bracket against distance to the cutoff at which a box is split
     accuracy_top: float  # the same while the bound is far from the incumbent

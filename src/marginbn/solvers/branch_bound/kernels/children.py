@@ -120,7 +120,7 @@ def load_vertices(
     the relaxation.
     """
     largest = settings.smoothing_start * inst.gamma
-    b.state.smoothing = min(largest, settings.smoothing_reset * pool.smoothing[family])
+    b.state.smoothing = min(largest, pool.smoothing[family])
     _recall_family(pool, family, b)
     count = b.state.n_active
     is_inside, lost = np.empty(count, dtype=np.bool_), 0

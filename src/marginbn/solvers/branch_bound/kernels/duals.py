@@ -183,17 +183,7 @@ def most_rows(inst: Instance) -> int:
 @kernel
 def objective_of_margins(inst: Instance, t: FloatArray) -> float:
     """offset + sum_m w_m min(gamma, min_c t_mc)."""
-    total = inst.offset
-    if inst.weights.size == records.count_rows(inst):
-        for m in range(inst.weights.size):
-            total += inst.weights[m] * min(inst.gamma, t[m])
-        return total
-    for m in range(inst.weights.size):
-        lowest = inst.gamma
-        for r in range(inst.starts[m], inst.starts[m + 1]):
-            lowest = min(lowest, t[r])
-        total += inst.weights[m] * lowest
-    return total
+    return value_along(inst, inst.offset, t, 0.0, t)
 
 
 @kernel
