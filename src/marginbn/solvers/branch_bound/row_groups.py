@@ -1,4 +1,4 @@
-"""Groups of rows: a bound for all rows from a few of their means.
+"""Groups of rows: a bound for all rows from a few of their means (adult without them x1.61).
 
 ``min(gamma, min_r t_r)`` is concave in the margins t, and the margins of a sample are linear in
 eta. So for samples of one class, which share their rivals, with total weight W and weighted mean a
@@ -15,9 +15,6 @@ largest is what they leave of the whole.
 
 In terms of dual weights: U on a group is ``u_m = U w_m / W`` on its members, so the bounds are
 those of the whole problem with some weights tied to each other.
-
-Measured: the root bound of adult with all its 19 469 rows is reached with 700 groups, that of
-nursery (12 960) with 50.
 
 *Rounding.* A sum over q joint states errs by less than ``(q + 4) eps`` of the sum of the absolute
 values, and by as many eps more as there are samples where weights are not whole numbers, whose

@@ -1,4 +1,5 @@
-"""The rows that matter: an instance with few rows whose objective is nowhere smaller.
+"""The rows that matter: few rows whose objective is nowhere smaller (without them x1.31, at worst
+x2.3).
 
 A sample adds ``w_m min(gamma, t_1, ..., t_C)`` to f. Leaving terms out of a minimum can only make
 it larger, so any non-empty choice of terms per sample gives an objective ``F >= f``, and every

@@ -144,13 +144,13 @@ class Settings(NamedTuple):
     smoothing_start: float  # mu of the root, in units of gamma
     smoothing_floor: float
     smoothing_factor: float
-    stale: float  # see duals.py
+    stale: float  # see duals.py (without it x1.04)
     accuracy: float  # theta: bracket against distance to the cutoff at which a box is split
     accuracy_top: float  # the same while the bound is far from the incumbent
     top: float  # "far": more than this part of the distance at the root
     many_rows: int  # instances with more are reduced for each box, see nearby.py
     band: float  # terms this much above the smallest of their sample stay there (nats)
-    worth: float  # in units of what splits gain: brackets smaller than that are not
+    worth: float  # in units of what splits gain: smaller brackets end a box (without it x1.10)
     reliable: int  # observations of each side after which the gain to expect is reliable
     trials: int  # objects that one node tries out
     trial_iterations: int  # of each side
