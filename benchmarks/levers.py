@@ -193,6 +193,16 @@ LEVERS = (
         (Patch(BOUND, "worth=0.7,", "worth=1e300,"),),
     ),
     Lever(
+        "small changes of dual weights left out",
+        "A",
+        (Patch(BOUND, "stale=0.01,", "stale=0.0,"),),
+    ),
+    Lever(
+        "groups of rows",
+        "A",
+        (Patch("solvers/sizes.py", "LONG, LONG_FROM = 40, 32", "LONG, LONG_FROM = 10**9, 32"),),
+    ),
+    Lever(
         "rows near a node",
         "B",
         (Patch(BOUND, "many_rows=3000,", "many_rows=10**9,"),),
