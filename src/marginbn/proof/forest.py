@@ -38,7 +38,7 @@ from marginbn.solvers.branch_bound.kernels.combination import (
 )
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance
-from marginbn.solvers.branch_bound.kernels.tree import accuracy
+from marginbn.solvers.branch_bound.kernels.tree import ROOT_ACCURACY
 from marginbn.solvers.branch_bound.pair_tables import Coded
 from marginbn.solvers.branch_bound.row_groups import Groups, wants_groups
 from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, with_all_rows
@@ -177,7 +177,6 @@ class ForestRelaxation(Relaxation):
             np.zeros(n + 1, dtype=np.int64), np.array([-np.inf]), np.zeros(1, dtype=np.int64)
         )
         self._is_root = True  # until the first visit is over
-        self._root_bound = math.inf
         self._gains = branching.new_pseudocosts(n)
 
     @property
@@ -236,9 +235,9 @@ class ForestRelaxation(Relaxation):
         inherited = replace(state.majorant, bound=claim.bound)
         if not self._load_vertices(state):
             return Visit(-math.inf, claim.proof)
-        majorant = self._tighten(claim.bound)
+        majorant = self._tighten()
         while majorant.bound > self.cutoff.value and self._split_groups(majorant.bound):
-            majorant = min(self._tighten(claim.bound), majorant, key=lambda known: known.bound)
+            majorant = min(self._tighten(), majorant, key=lambda known: known.bound)
         self._is_root = False
         if inherited.bound < majorant.bound:
             majorant = inherited
@@ -321,7 +320,7 @@ class ForestRelaxation(Relaxation):
             inside &= (slots[:, j] != n + 1) | member
         return np.asarray(inside)
 
-    def _tighten(self, bound: float) -> RoundedMajorant:
+    def _tighten(self) -> RoundedMajorant:
         """Run the compiled bounding and round the weights it ends with."""
         best = self.cutoff.run.objective - self.encoding.constant
         self.incumbent.value[0] = best
@@ -334,16 +333,13 @@ class ForestRelaxation(Relaxation):
             self.box,
             self.bounding,
             self.oracle,
-            accuracy(self.settings, self._root_bound, bound, best),
+            ROOT_ACCURACY if is_root else self.settings.accuracy,
             math.inf if is_root else worth_of(self.settings, self._gains),
             iterations,
         )
         if self.incumbent.found[0] != found:
             self._offer(self.incumbent.vertex)
-        majorant = self._rounded(outcome == PRUNED)
-        if is_root:
-            self._root_bound = majorant.bound
-        return majorant
+        return self._rounded(outcome == PRUNED)
 
     # ------------------------------------------------------------------ weights
 

@@ -17,8 +17,8 @@ bracket ``D(u) - f(eta)`` has not narrowed for some iterations: near the end the
 The loop ends when the box is pruned, when ``f(eta) > cutoff`` shows that no u can prune it and the
 bracket is small against the distance to the cutoff and against what a split gains (as long as
 neither is known, no bracket is small: boxes that end before their first step would pass the same
-vertices on for ever), when the smoothing is at its floor and nothing moves, when the progress of
-the last iterations promises no pruning soon, or when the iterations granted are used up.
+vertices on for ever), when the smoothing is at its floor and nothing moves, or when the iterations
+granted are used up.
 
 **How much rounding can hide in a bound.** A bound is ``c + max g . eta`` with
 ``c = gamma sum_m (w_m - sum_c u_mc) + u . b`` (b: margins of decided features) and
@@ -96,9 +96,6 @@ EMPTY, PRUNED, SPLIT, PAUSED = 0, 1, 2, 3
 REFRESH = 50
 """Iterations after which the gradient is computed from scratch."""
 
-WINDOW = 16
-"""Progress is judged over so many iterations."""
-
 EVALUATE = 8
 """Every so many iterations the oracle's vertex is tried as an incumbent."""
 
@@ -135,26 +132,19 @@ STANDSTILL = 1e-7
 
 
 class Settings(NamedTuple):
-    """Numbers that steer the search; none of them can make a bound wrong.
-
-    Without patience, stale weights and accuracy at the top proofs take as long (x1.00, nine
-    problems), and the gap of letter after 40 s is 1.04 times as wide: its incumbent is worse.
-    """
+    """Numbers that steer the search; none of them can make a bound wrong."""
 
     smoothing_start: float  # mu of the root, in units of gamma
     smoothing_floor: float
     smoothing_factor: float
     stale: float  # see duals.py (without it x1.04)
     accuracy: float  # theta: bracket against distance to the cutoff at which a box is split
-    accuracy_top: float  # the same while the bound is far from the incumbent
-    top: float  # "far": more than this part of the distance at the root
     many_rows: int  # instances with more are reduced for each box, see nearby.py
     band: float  # terms this much above the smallest of their sample stay there (nats)
     worth: float  # in units of what splits gain: smaller brackets end a box (without it x1.10)
     reliable: int  # observations of each side after which the gain to expect is reliable
     trials: int  # objects that one node tries out
     trial_iterations: int  # of each side
-    patience: float  # windows that pruning may still take at the present progress, below the top
     iterations: int  # largest number per box
     root_iterations: int
     evaluate: bool  # try oracle vertices as incumbents
@@ -256,7 +246,7 @@ def bound_box(
     b.state.iterations = 0
     balance = combination.new_balance(inst, b)
     combination.balanced_margins(b, balance)
-    operations, before = 0.0, np.inf
+    operations = 0.0
     narrowest, lull = np.inf, 0
     rest = max(EVALUATE, records.count_rows(full) // (CHEAP * max(1, records.count_rows(inst))))
     for iteration in range(iterations):
@@ -274,10 +264,6 @@ def bound_box(
             return PRUNED
         if context.stop[0] != 0:
             return PAUSED
-        if iteration % WINDOW == WINDOW - 1 and theta >= settings.accuracy:
-            if settings.patience * (before - b.state.bound) < b.state.bound - cutoff:
-                return SPLIT
-            before = b.state.bound
         if not _advance(
             inst, b, work, balance, settings, oracle.vertex, value, theta, worth, cutoff
         ):

@@ -20,7 +20,6 @@ from marginbn.solvers.branch_bound.kernels.bound import (
     PAUSED,
     PRUNED,
     Context,
-    Settings,
     bound_box,
     cutoff_of,
     offer_vertex,
@@ -40,7 +39,7 @@ from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.nearby import bound_nearby
 from marginbn.solvers.branch_bound.kernels.node_pool import Pool
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance
-from marginbn.solvers.compile import entry, kernel, shared
+from marginbn.solvers.compile import entry, kernel
 
 EXHAUSTED, BATCH_DONE, NODE_LIMIT, POOL_FULL, IMPROVED, STOPPED = 0, 1, 2, 3, 4, 5
 """Why a batch ended."""
@@ -112,13 +111,12 @@ def _bound_and_split(
     is_root = pool.state.root_bound == np.inf
     largest = settings.root_iterations if is_root else settings.iterations
     left = min(max(1, largest - pool.spent[node]), grant)
-    box, oracle, best = work.box, work.oracle, context.incumbent.value[0]
-    theta = accuracy(settings, pool.state.root_bound, pool.bound[node], best)
+    box, oracle = work.box, work.oracle
     if is_root:  # its rows are chosen by the caller
-        outcome = bound_box(inst, context, box, b, oracle, theta, np.inf, left)
+        outcome = bound_box(inst, context, box, b, oracle, ROOT_ACCURACY, np.inf, left)
     else:
         worth = worth_of(settings, work.gains)
-        outcome = bound_nearby(inst, context, box, b, oracle, theta, worth, left)
+        outcome = bound_nearby(inst, context, box, b, oracle, settings.accuracy, worth, left)
     spent = pool.spent[node] + b.state.iterations
     pool.state.iterations += b.state.iterations
     cutoff = cutoff_of(context)
@@ -151,18 +149,6 @@ def _learn(inst: Instance, pool: Pool, node: int, reached: float, gains: FloatAr
     if origin >= 0:
         gain = pool.middle[node] - reached
         observe(gains, inst.n_features, origin >> 1, origin & 1, gain, pool.degradation[node])
-
-
-@shared
-def accuracy(settings: Settings, root: float, bound: float, best: float) -> float:
-    """theta: strict at the top of the tree, where a converged eta pays, loose below; ``root`` is
-    the bound of the root, infinite while there is none.
-    """
-    if root == np.inf:
-        return ROOT_ACCURACY
-    if bound - best > settings.top * (root - best):
-        return settings.accuracy_top
-    return settings.accuracy
 
 
 @kernel
