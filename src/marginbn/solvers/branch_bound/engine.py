@@ -361,7 +361,9 @@ class Search(SearchTree):
             return
         self._climb_relaxation()
         if effort > 0:
-            self._climb(self._restart(turn), effort=effort, kick=KICKS[turn % len(KICKS)])
+            vertices = self.main.work.bounding.vertices  # every third time the heaviest vertex
+            start = vertices[0] if turn % 3 == 2 else self.main.incumbent.vertex
+            self._climb(start.copy(), effort=effort, kick=KICKS[turn % len(KICKS)])
 
     def _climb_relaxation(self) -> None:
         """Climb from what the newest relaxed solution is made of, the heaviest first: each once, as
@@ -388,12 +390,6 @@ class Search(SearchTree):
         """The part of the root's gap that is left; 0 for the tree of an earlier call."""
         root, best = float(self.main.pool.state.root_bound), float(self.main.incumbent.value[0])
         return self._gap / (root - best) if 0.0 < root - best < math.inf else 0.0
-
-    def _restart(self, turn: int) -> IntArray:
-        """Mostly the incumbent, every third time the heaviest vertex of the newest relaxation."""
-        if turn % 3 == 2:
-            return np.array(self.main.work.bounding.vertices[0])
-        return self.main.incumbent.vertex.copy()
 
     def _climb(self, vertex: IntArray, *, effort: int, kick: int) -> None:
         """Local search from a vertex, guided by the newest relaxed solution."""

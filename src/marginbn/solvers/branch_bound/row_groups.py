@@ -7,14 +7,10 @@ of their coefficients,
     W min(gamma, min_r a_r . eta)  >=  sum_m w_m min(gamma, min_r a_mr . eta)      for every eta:
 
 a group counts as one sample, and an instance of groups has an objective F >= f, like any choice of
-terms in ``rows.py``. Equality holds where all members have the same smallest term. So at a relaxed
-solution a group that loses is split by which term is smallest in its members there; then it loses
-nothing at this point any more. It begins with one group per class; every round is one pass over
-the codes (``kernels/coded.py``). Of a group that is split only the small parts are added up; the
-largest is what they leave of the whole.
-
-In terms of dual weights: U on a group is ``u_m = U w_m / W`` on its members, so the bounds are
-those of the whole problem with some weights tied to each other.
+terms in ``rows.py``. At a relaxed solution a group that loses is split by which term is smallest in
+its members there; then it loses nothing at this point. It begins with one group per class; every
+round is one pass over the codes (``kernels/coded.py``). Of a group that is split only the small
+parts are added up; the largest is what they leave of the whole.
 
 *Rounding.* A sum over q joint states errs by less than ``(q + 4) eps`` of the sum of the absolute
 values, and by as many eps more as there are samples where weights are not whole numbers, whose
@@ -125,7 +121,7 @@ class Groups:
         self._coded = coded
         self._structure = encoding.structure_magnitude
         self._rivals = count_rows(self.full) // self.full.weights.size
-        self._most = max(most_rows // self._rivals, int(self.full.n_classes))
+        self.most = max(most_rows // self._rivals, int(self.full.n_classes))
         present = np.bincount(coded.codes[-1], minlength=int(self.full.n_classes)) > 0
         classes, number_of = np.flatnonzero(present), np.cumsum(present) - 1
         self.group_of: CodeArray = number_of.astype(np.int32)[coded.codes[-1]]
@@ -143,11 +139,6 @@ class Groups:
     def n_groups(self) -> int:
         """Number of groups."""
         return int(self.weights.size)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there is hardly room for more."""
-        return self.n_groups > FULL * self._most
 
     def losses(self, t: FloatArray) -> Losses:
         """F - f of every group at the margins of all rows."""
@@ -218,7 +209,7 @@ class Groups:
         if lost[-1] <= 0.0:
             return chosen
         enough = int(np.searchsorted(lost, SPLIT_PART * lost[-1])) + 1
-        room = (self._most - self.n_groups) // self._rivals
+        room = (self.most - self.n_groups) // self._rivals
         chosen[order[: max(0, min(enough, room))]] = True
         return chosen & (losses.by_group > 0.0)
 
@@ -333,7 +324,8 @@ class GroupedRows(Rows):
         most = self._most_rows
         by_row = Reduction(self.full, self._structure, band, self._poll, self._is_shared, most)
         by_row.extend(margins)
-        is_better = groups.is_full or by_row.n_rows <= count_rows(groups.instance)
+        is_full = groups.n_groups > FULL * groups.most
+        is_better = is_full or by_row.n_rows <= count_rows(groups.instance)
         if by_row.is_whole or not is_better:
             return False
         self._bounding, self.groups = by_row, None

@@ -138,11 +138,6 @@ class Worker:
         self.pool = node_pool.with_room(self.pool, 2 * self._least)
         self.reserve = self._least
 
-    @property
-    def has_news(self) -> bool:
-        """Whether it found something that the team does not know of."""
-        return bool(self.incumbent.found[0] != self.reported)
-
 
 def gather(pools: Iterable[Pool]) -> OpenNodes:
     """The open nodes of all stores."""
@@ -224,7 +219,7 @@ class Team(BaseTeam[tuple[float, IntArray]]):
             return super().found
 
     def _note(self, worker: Worker) -> None:
-        if worker.has_news:
+        if worker.incumbent.found[0] != worker.reported:
             value, vertex = float(worker.incumbent.value[0]), worker.incumbent.vertex.copy()
             self._found.append((value, vertex))
             worker.reported = int(worker.incumbent.found[0])

@@ -245,7 +245,6 @@ def bound_box(
     b.state.bound, b.state.relaxed = np.inf, -np.inf
     b.state.iterations = 0
     balance = combination.new_balance(inst, b)
-    combination.balanced_margins(b, balance)
     operations = 0.0
     narrowest, lull = np.inf, 0
     rest = max(EVALUATE, records.count_rows(full) // (CHEAP * max(1, records.count_rows(inst))))
@@ -353,8 +352,10 @@ def _advance(
     """
     combination.make_room(b, balance)
     worst, at_eta = combination.worst_vertex(inst, b, work.g)
-    relaxed = duals.objective_of_margins(inst, b.t)
-    relaxed += combination.linear_of_active(b, balance)
+    linear = 0.0
+    for k in range(b.state.n_active):
+        linear += b.share[k] * balance.linear[k]
+    relaxed = duals.objective_of_margins(inst, b.t) + linear
     b.state.relaxed = relaxed
     bracket = b.state.bound - relaxed
     enough = min(worth, theta * (b.state.bound - cutoff))

@@ -19,16 +19,11 @@ and delta the move into it:
     first child     t + delta
     second child    t - e / (1 - e) delta        (the average of the two children is t)
 
-**Pseudo-costs** (without them proofs take x1.57, at worst x3.6). A degradation leaves out how the
-rest of the structure gives way. How much of it is left as a gain is learned from the tree, per
-candidate and child:
-
-    gain = mid(parent) - mid(child),      mid = (D + max(f(eta), cutoff)) / 2,
-
-the middle of the bracket in which the relaxation of a box lies. Bounds alone would not do: they
-also fall because an iteration more was made. A child that is pruned or empty counts as
-``mid(parent) - cutoff``. With r0 the ratio of all gains to all degradations of candidates of this
-kind and child, and m the mean degradation of this candidate and child,
+**Pseudo-costs** (without them proofs take x1.57, at worst x3.6). How much of a degradation is left
+as a gain once the rest of the structure has adapted is learned from the tree, per candidate and
+child; ``docs/theory/search.rst`` says what a gain is. With r0 the ratio of all gains to all
+degradations of candidates of this kind and child, and m the mean degradation of this candidate and
+child,
 
     ratio = (sum of gains + PRIOR m r0) / (sum of degradations + PRIOR m),
 

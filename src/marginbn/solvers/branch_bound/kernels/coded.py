@@ -139,7 +139,8 @@ def sum_groups(
             key = inst.keys[v]
             if key[3] < 0:
                 continue
-            if counted < 0 or not _is_same(key, inst.keys[counted]):
+            other = inst.keys[counted]
+            if counted < 0 or key[0] != other[0] or key[1] != other[1]:
                 counted = v
                 states = _count_group(inst, key, group, scratch)
             first, last = own, own + 1
@@ -153,12 +154,6 @@ def sum_groups(
                     out[g * rivals + c, v] = score[own] - score[c]
                 for c in range(own + 1, n_classes):
                     out[g * rivals + c - 1, v] = score[own] - score[c]
-
-
-@kernel
-def _is_same(key: IntArray, other: IntArray) -> bool:
-    """Whether two keys name the same features."""
-    return bool(key[0] == other[0] and key[1] == other[1])
 
 
 @kernel

@@ -88,7 +88,7 @@ def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
 
 @kernel
 def new_balance(inst: Instance, b: Bounding) -> Balance:
-    """Room for the vertices, with those of the box loaded."""
+    """Room for the vertices, with those of the box loaded; t = margins of their combination."""
     n_rows = records.count_rows(inst)
     size, margins = b.share.size * n_rows, b.room
     if margins.size < size:
@@ -104,8 +104,10 @@ def new_balance(inst: Instance, b: Bounding) -> Balance:
         b.room[min(size, b.room.size) :],
         place,
     )
+    records.clear(b.t[:n_rows])
     for k in range(b.state.n_active):
         _load_vertex(inst, b, balance, k)
+        records.add_scaled(b.t, b.share[k], balance.margins[k])
     return balance
 
 
@@ -139,14 +141,6 @@ def _add_copy(inst: Instance, balance: Balance, v: int, margins: FloatArray) -> 
         for r in range(own.size):
             own[r] = column[inst.places[r]]
     records.add_scaled(margins, 1.0, own)
-
-
-@kernel
-def balanced_margins(b: Bounding, balance: Balance) -> None:
-    """t = margins of the convex combination, from those of its vertices."""
-    records.clear(b.t[: balance.direction.size])
-    for k in range(b.state.n_active):
-        records.add_scaled(b.t, b.share[k], balance.margins[k])
 
 
 @kernel
@@ -195,15 +189,6 @@ def worst_vertex(inst: Instance, b: Bounding, g: FloatArray) -> tuple[int, float
         if value < lowest:
             worst, lowest = k, value
     return worst, total
-
-
-@kernel
-def linear_of_active(b: Bounding, balance: Balance) -> float:
-    """Linear score of eta."""
-    total = 0.0
-    for k in range(b.state.n_active):
-        total += b.share[k] * balance.linear[k]
-    return total
 
 
 @kernel

@@ -1,41 +1,13 @@
 """Linear maximisation over a box: arborescence with contracted forced edges, class parents jointly.
 
-**Contraction.** A component X of forced edges is entered at one feature r, and its edges then point
-away from r. With ``W`` the arc weights, the inside of X contributes
+The propositions and their proofs are in ``docs/theory/arborescence.rst``; here W are arc weights,
+B is the value without class parents, I(r) what the forced edges inside a component add when it is
+entered at feature r, and ``rce(j) = D(comp j, root) - g[j, {}] - I(j)`` the reduced cost of the
+slot {} of feature j. Class sets are bounded by ``UB_S = g_S + B - sum_{j in S} rce(j)`` and
+evaluated in decreasing order until the best value reaches the next bound; before the first pair
+with j is evaluated, the problem with j made {} tightens the bounds of all of them.
 
-    I(r) = sum of W[child, parent] over the forced edges oriented away from r
-           (blocked(r) of them forbidden)
-    I(v) = I(p) - W[v, p] + W[p, v]      for a neighbour v of p (re-rooting)
-
-so the arborescence runs on components with
-
-    W2[X, Y] = max {W[r, u] + I(r) : r in X, u in Y, blocked(r) = 0}.
-
-Forbidden arcs are counted, never added: a sum that once contained -1e30 has lost
-its digits.
-
-**Class parents.** Let B be the value without class parents and
-
-    rce(j) = D(comp j, root) - g[j, {}] - I(j)
-
-the reduced cost of giving feature j the slot {}. A class set S needs {} for its members, which lie
-in different components, hence
-
-    UB_S = g_S + B - sum_{j in S} rce(j)    >=   best value with class set S.
-
-A structure with class set S is at hand too: the best one without class parents, its members of S
-made {} (removing arcs leaves a forest). The best of these for all S begins the search, and often
-ends it: then class sets are evaluated exactly in decreasing order of UB_S until the best value
-reaches the next UB_S. All of them are looked at: a limit on their number leaves a gap between the
-bound and the vertex that no dual weights can close.
-
-*Pairs* are many, and UB_S charges their members as if one did not change the price of the other.
-Before the first pair with j is evaluated, the problem with j made {} is solved once. With B_j its
-value and rce_j its reduced costs
-
-    UB_{j,l} = min(UB_{j,l},  g_S + B_j - rce_j(l))
-
-for all l at once, by the same argument one level further down.
+Forbidden arcs are counted, never added: a sum that once contained -1e30 has lost its digits.
 
 Relevant features lose {} unless they are parents of the class; should that leave nothing, B is
 taken without this restriction, which only weakens the bound; pairs are then left as they are.
@@ -268,15 +240,6 @@ def _orient_away(box: Box, x: int, r: int, vertex: IntArray) -> None:
 
 
 @kernel
-def empty_cost(box: Box, g: FloatArray, j: int, oracle: Oracle) -> float:
-    """rce(j): what the slot {} of feature j costs against B; huge if j cannot be an entry."""
-    n = box.allowed.shape[0]
-    if oracle.graph.blocked[j] > 0:
-        return -FORBIDDEN
-    return float(oracle.enter[j] - g[slot_column(box, g, j, n + 1)] - oracle.graph.inner[j])
-
-
-@kernel
 def class_bounds(inst: Instance, box: Box, g: FloatArray, base: float, oracle: Oracle) -> None:
     """UB_S for every class set of the box."""
     n = box.allowed.shape[0]
@@ -284,7 +247,9 @@ def class_bounds(inst: Instance, box: Box, g: FloatArray, base: float, oracle: O
     cost = np.empty(n + 1)
     cost[n] = 0.0  # of nobody, number -1
     for j in range(n):
-        cost[j] = empty_cost(box, g, j, oracle)
+        cost[j] = -FORBIDDEN  # of the slot {}, where j cannot be an entry
+        if oracle.graph.blocked[j] == 0:
+            cost[j] = oracle.enter[j] - g[column_of(inst, j, n + 1)] - oracle.graph.inner[j]
     for s in range(box.classes.size):
         value = base + g[offset + s] - cost[inst.first[s]] - cost[inst.second[s]]
         oracle.upper[s] = value if box.classes[s] else FORBIDDEN
