@@ -40,15 +40,11 @@ def test_the_share_follows_the_gap(open_gap: float, factor: float) -> None:
 
 
 def test_the_share_fades_where_nothing_is_found() -> None:
-    """Half of it after twice the time, a quarter in the end; climbs from vertices fade likewise."""
+    """Half of it after twice the time, a quarter in the end."""
     schedule = new_schedule()
     early = Schedule.EARLY_IF_OPEN
     assert set(efforts(schedule, 0.9, early)) == {schedule.share}
-    schedule.allow_vertices(0.9)
-    whole = schedule.vertex_effort
     assert efforts(schedule, 0.9, early)[-1] == schedule.share // 2
-    schedule.allow_vertices(0.9)
-    assert schedule.vertex_effort == pytest.approx(whole / 2, abs=1)
     assert efforts(schedule, 0.9, 4 * early)[-1] == schedule.share // 4
 
 
@@ -59,22 +55,3 @@ def test_success_keeps_the_share() -> None:
     schedule.success = 100
     assert set(efforts(schedule, 0.1, 300)) == {schedule.share}
     assert set(efforts(schedule, 0.1, 100)) == {schedule.share // 4}
-
-
-def test_a_long_climb_is_paid_back() -> None:
-    """Climbs from vertices that took five times what a batch allows wait until that is saved; what
-    was not used is not saved.
-    """
-    schedule = new_schedule()
-    schedule.allow_vertices(1.0)
-    schedule.allow_vertices(1.0)
-    once = schedule.vertex_effort
-    assert once > 0
-    schedule.vertex_effort -= 5 * once
-    waited = 0
-    while schedule.vertex_effort <= 0:
-        schedule.allow_vertices(1.0)
-        waited += 1
-    assert waited == 5
-    schedule.allow_vertices(0.1)
-    assert schedule.vertex_effort == 0

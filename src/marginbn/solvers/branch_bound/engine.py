@@ -126,7 +126,6 @@ class Search(SearchTree):
         self.climber = new_climber(encoding.instance, self.rows.n_climbing, run.seed)
         self.schedule = Schedule(self.rows)
         run.work += COEFFICIENT * encoding.candidate_of.size * count_rows(encoding.instance)
-        self.climbed: set[bytes] = set()  # vertices of relaxed solutions
         self.leaf_value = -np.inf
         self.earlier_nodes = 0  # of calls before this one
 
@@ -357,29 +356,10 @@ class Search(SearchTree):
         effort = self.schedule.advance(self._open_gap())
         turn = self.schedule.round // self.schedule.EVERY
         self.rows.check(self.main.work.bounding, self.schedule.round, self._gap)
-        if not self.heuristics:
-            return
-        self._climb_relaxation()
-        if effort > 0:
+        if self.heuristics and effort > 0:
             vertices = self.main.work.bounding.vertices  # every third time the heaviest vertex
             start = vertices[0] if turn % 3 == 2 else self.main.incumbent.vertex
             self._climb(start.copy(), effort=effort, kick=KICKS[turn % len(KICKS)])
-
-    def _climb_relaxation(self) -> None:
-        """Climb from what the newest relaxed solution is made of, the heaviest first: each once, as
-        far as the effort of a batch allows.
-        """
-        b = self.main.work.bounding
-        heaviest = np.argsort(-b.share[: b.state.n_active], kind="stable")
-        self.schedule.allow_vertices(self._open_gap())
-        for vertex in b.vertices[heaviest].copy():
-            if self.schedule.vertex_effort <= 0:
-                break
-            name = vertex.tobytes()
-            if name not in self.climbed:
-                self.climbed.add(name)
-                self._climb(vertex, effort=NO_KICKS, kick=POLISH_KICK)
-                self.schedule.vertex_effort -= int(self.climber.state.effort)
 
     @property
     def _gap(self) -> float:

@@ -67,11 +67,6 @@ class Schedule:
     the search: at once where most of the gap is closed, little by little where it is not.
     """
 
-    VERTEX_SHARE = 0.25
-    """Time of climbs from the newest vertices, in units of the tree's, while most of the gap is
-    open.
-    """
-
     MOST = 0.5
     """What is most of the gap."""
 
@@ -85,7 +80,6 @@ class Schedule:
         self.next_stop = 1
         self.round = 0
         self.success = 0  # round of the newest incumbent
-        self.vertex_effort = 0  # columns that climbs from vertices may try; negative: overdrawn
 
     @property
     def batch(self) -> int:
@@ -125,15 +119,6 @@ class Schedule:
     def polish_effort(self) -> int:
         """Columns that it tries around a new incumbent."""
         return min(SWEEPS_TO_POLISH * self._sweep, self.root_effort)
-
-    def allow_vertices(self, open_gap: float) -> None:
-        """Columns for climbs from vertices of the relaxed solution, after every batch at the top of
-        the tree, where vertices are new. One climb may take longer than a batch of the tree: what
-        is overdrawn is saved before the next one.
-        """
-        time = self.VERTEX_SHARE * BATCH * self._hope(open_gap) if open_gap > self.MOST else 0.0
-        more = int(time / self.evaluation)
-        self.vertex_effort = min(self.vertex_effort, 0) + more
 
     def advance(self, open_gap: float) -> int:
         """Plan the next batch; returns the effort of the local search before it. ``open_gap`` is
