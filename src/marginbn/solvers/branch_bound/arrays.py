@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
-from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.bound import structure_magnitude
@@ -65,11 +64,7 @@ class Encoding:
         return chosen
 
 
-def encode(
-    problem: StructureProblem,
-    threads: int = 0,
-    poll: Poll = lambda: None,
-) -> Encoding:
+def encode(problem: StructureProblem, threads: int = 0, poll: Poll = lambda: None) -> Encoding:
     """Arrays of a class-restricted problem with at most two parents per variable. Features that no
     structure joins to anything, such as constant ones, have no columns.
 
@@ -109,7 +104,7 @@ def encode(
         first,
         second,
         problem.scale,
-        _skipped(problem, n),
+        0 if problem.candidates.max_parents > 1 else n,
     )
     if coded is not None and problem.margins is not None:
         instance = instance._replace(
@@ -140,34 +135,19 @@ class Coefficients:
 
 
 def _coefficients(
-    problem: StructureProblem,
-    candidate_of: IntArray,
-    weights: FloatArray,
-    poll: Poll,
+    problem: StructureProblem, candidate_of: IntArray, weights: FloatArray, poll: Poll
 ) -> Coefficients:
-    """The coefficients; they stay with the margin rows, for the next problem with another gamma."""
-    margins = problem.margins
+    """Every coefficient, column by column from look-up tables; nothing is held twice. They stay
+    with the margin rows, for the next problem with another gamma.
+    """
+    margins, magnitude = problem.margins, np.zeros(candidate_of.size)
     if margins is None or weights.size == 0:
-        empty = np.zeros((candidate_of.size, 0))
-        return Coefficients(empty, np.zeros(candidate_of.size))
-    kept: Coefficients | None = margins.derived.get(Coefficients)
+        return Coefficients(np.zeros((candidate_of.size, 0)), magnitude)
     is_usual = problem.weights is margins.data.weights and problem.candidates is margins.candidates
-    if kept is None or not is_usual:
-        kept = build_coefficients(margins, candidate_of, weights, poll)
-    if is_usual:
-        margins.derived[Coefficients] = kept
-    return kept
-
-
-def build_coefficients(
-    margins: MarginRows,
-    candidate_of: IntArray,
-    weights: FloatArray,
-    poll: Poll = lambda: None,
-) -> Coefficients:
-    """Every coefficient, column by column from look-up tables; nothing is held twice."""
+    kept: Coefficients | None = margins.derived.get(Coefficients)
+    if kept is not None and is_usual:
+        return kept
     columns = np.zeros((candidate_of.size, weights.size * margins.n_rivals))
-    magnitude = np.zeros(candidate_of.size)
     for v in np.flatnonzero(candidate_of >= 0):
         poll()
         table, samples = margins.lookup(int(candidate_of[v]))
@@ -175,7 +155,10 @@ def build_coefficients(
         np.take(table, samples, axis=0, out=place, mode="clip")  # other modes copy once more
         largest = np.abs(table).max(axis=1)[samples]
         magnitude[v] = (weights * largest).sum()  # small dot products pay dearly for threads
-    return Coefficients(columns, magnitude)
+    made = Coefficients(columns, magnitude)
+    if is_usual:
+        margins.derived[Coefficients] = made
+    return made
 
 
 def _columns(problem: StructureProblem, features: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -184,7 +167,7 @@ def _columns(problem: StructureProblem, features: IntArray) -> tuple[IntArray, I
     n = features.size
     number = np.full(candidates.n_variables, -1, dtype=np.int64)  # of every variable
     number[features] = np.arange(n)
-    skipped = _skipped(problem, n)
+    skipped = 0 if candidates.max_parents > 1 else n
     width = n + 2 - skipped
     class_sets = candidates.group(0)
     candidate_of = np.full(n * width + len(class_sets), -1, dtype=np.int64)
@@ -202,10 +185,3 @@ def _columns(problem: StructureProblem, features: IntArray) -> tuple[IntArray, I
             slot = number[parents[1]] if slot < 0 else slot
             candidate_of[i * width + slot - skipped] = k
     return candidate_of, first, second
-
-
-def _skipped(problem: StructureProblem, n: int) -> int:
-    """Slots of each feature without a column: those with another feature, where one parent is the
-    limit.
-    """
-    return 0 if problem.candidates.max_parents > 1 else n
