@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from branch_bound_cases import best_by_enumeration, random_encoded
+from branch_bound_cases import random_encoded
+from brute_force import brute_force
 from certificates import certified, verify_certificate
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
@@ -46,7 +47,7 @@ def test_the_answer_is_that_of_enumeration(seed: int) -> None:
     encoding = encode(problem)
     assert encoding.n_features == 3
     result = solve_structure(problem, "branch_bound")
-    best = best_by_enumeration(problem)
+    best = brute_force(problem)
     assert result.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
     assert result.bound >= best - 1e-9 * max(1.0, abs(best))
     selection = problem.candidates.selection(result.structure)
