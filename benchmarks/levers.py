@@ -200,7 +200,7 @@ LEVERS = (
     Lever(
         "groups of rows",
         "A",
-        (Patch("solvers/sizes.py", "LONG, LONG_FROM = 40, 32", "LONG, LONG_FROM = 10**9, 32"),),
+        (Patch("solvers/memory.py", "LONG, LONG_FROM = 40, 32", "LONG, LONG_FROM = 10**9, 32"),),
     ),
     Lever(
         "rows near a node",
