@@ -22,12 +22,7 @@ from marginbn.problem.problem import (
 from marginbn.problem.scores import SCORES, get_local_score
 from marginbn.proof import exact
 from marginbn.proof.certificate import Score
-from marginbn.proof.definition import (
-    data_behind,
-    define_candidates,
-    define_data,
-    define_score,
-)
+from marginbn.proof.definition import data_behind, define_candidates, define_data, define_score
 from problems import small_linear_problem, small_margin_problem
 
 LABELS = (Variable("class", ("a", "b")), Variable("x", ("0", "1")))

@@ -37,11 +37,7 @@ from marginbn.proof.certificate import (
 )
 from marginbn.proof.checker import verify_certificate
 from marginbn.proof.format import MAGIC, encode_certificate
-from problems import (
-    random_candidates,
-    random_table,
-    small_margin_problem,
-)
+from problems import random_candidates, random_table, small_margin_problem
 
 FILE = Path(exact.__file__)
 

@@ -17,14 +17,7 @@ from marginbn.cli import app
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateRule
 from marginbn.proof import exact
-from marginbn.proof.certificate import (
-    CLUSTERS,
-    Candidates,
-    Certificate,
-    Data,
-    Multipliers,
-    Score,
-)
+from marginbn.proof.certificate import CLUSTERS, Candidates, Certificate, Data, Multipliers, Score
 from marginbn.proof.checker import verify_certificate
 from marginbn.proof.format import MAX_TREE, encode_certificate, read_certificate
 

@@ -349,9 +349,7 @@ def test_the_method_is_repeated_with_its_settings(iris: tuple[pd.DataFrame, pd.S
 
 
 def test_an_interrupt_leaves_the_accuracy_out(
-    margin: MaxMarginBNClassifier,
-    iris: tuple[pd.DataFrame, pd.Series],
-    tmp_path: Path,
+    margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series], tmp_path: Path
 ) -> None:
     """Ctrl-C while folds are measured still gives a page, which says what is missing."""
 
@@ -660,15 +658,7 @@ def saved(tmp_path: Path) -> Path:
     (tmp_path / "toy.csv").write_text("\n".join(rows) + "\n")
     (tmp_path / "semi.csv").write_text("\n".join(rows).replace(",", ";") + "\n")
     model = tmp_path / "model.json"
-    options = [
-        "-t",
-        "y",
-        "--max-parents",
-        1,
-        "--holdout",
-        0,
-        "-q",
-    ]
+    options = ["-t", "y", "--max-parents", 1, "--holdout", 0, "-q"]
     assert run("fit", tmp_path / "toy.csv", *options, "-o", model).exit_code == 0
     return model
 

@@ -133,19 +133,6 @@ def test_every_control_is_reached_by_keyboard(browser: Browser, pages: Pages, na
     assert unreachable_controls(browser) == []
 
 
-def test_a_wide_page_is_small_and_soon_ready(browser: Browser, pages: Pages) -> None:
-    """57 features: below 2 MB and 6000 pixels, interactive within a second in the best of five."""
-    path = pages["wide"][0]
-    ready = []
-    for _ in range(5):
-        browser.open(path, WIDE)
-        ready.append(float(browser.run("return document.documentElement.dataset.ready")))
-    LOG.info("57 features: %d bytes, interactive after %s ms", path.stat().st_size, ready)
-    assert path.stat().st_size < LARGEST
-    assert min(ready) < 1000
-    assert browser.run("return document.documentElement.scrollHeight") < 6000
-
-
 def enter(browser: Browser, fitted: BaseBNClassifier, name: str, value: object) -> None:
     """Type a number, press the line of a state, or choose it from the list."""
     variable = fitted.network_.names.index(name)

@@ -42,8 +42,8 @@ TYPES = [
     "marginbn.classifiers.bn_classifier.BNClassifier",
     "marginbn.classifiers.learner.BayesianNetworkLearner",
     "dict[Any, float]",
-    "dict[str, float]",
-    "dict[tuple[str, ...], float]",
+    "dict[Any, float]",
+    "dict[Any, float]",
 ]
 
 

@@ -18,11 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from branch_bound_cases import (
-    random_linear_problem,
-    random_problem,
-    random_slots,
-)
+from branch_bound_cases import random_linear_problem, random_problem, random_slots
 from brute_force import brute_force
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates

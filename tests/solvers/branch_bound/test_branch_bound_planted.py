@@ -33,10 +33,7 @@ from marginbn.solvers.branch_bound.kernels.branching import (
 )
 from marginbn.solvers.branch_bound.kernels.children import contains
 from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
-from marginbn.solvers.branch_bound.kernels.combination import (
-    Bounding,
-    new_bounding,
-)
+from marginbn.solvers.branch_bound.kernels.combination import Bounding, new_bounding
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance, new_box, new_oracle
 from marginbn.solvers.branch_bound.rows import Reduction, with_all_rows
@@ -204,11 +201,7 @@ def full_size(name: str, kind: MarginKind, p: float) -> StructureProblem:
     dataset = load_folder_dataset(name, data_folder())
     target = dataset.train.column(dataset.target).values
     rows = read_training_rows(
-        NaiveBayesClassifier(),
-        dataset.train.drop(dataset.target),
-        target,
-        None,
-        kinds="auto",
+        NaiveBayesClassifier(), dataset.train.drop(dataset.target), target, None, kinds="auto"
     )
     rows = rows.take(rows.features.complete)
     data = encode_training(rows, "drop").data
