@@ -56,6 +56,9 @@ HEADER = {
 MORE = {"groups": int, "scores": [[[[int], float]]]}  # keys that may be absent
 Interval = tuple[int, int]
 Set = tuple[int, ...]
+Open = tuple[
+    int, int, int
+]  # the best score of a listed subset, the sums without and with the child
 
 
 class Refuted(Exception):  # noqa: N818
@@ -584,7 +587,8 @@ class Checker:
             return
         scale, families = self.unit * SCALE, [self.allowed(i) for i in range(self.n)]
         self.margin = math.floor(loss * scale)
-        best, open_sets = list[dict[Set, int]](), list[dict[Set, int]]()
+        self.total = sum(self.weights)
+        best, open_sets = list[dict[Set, int]](), list[dict[Set, Open]]()
         for i, (base, free, empty) in enumerate(families):
             need(all(self.arities[v] > 1 for v in free), "a parent with one state is not constant")
             own = {self.candidates[k][1]: self.local_score(k)[0] // 2 for k in self.groups[i]}
@@ -595,13 +599,13 @@ class Checker:
         for size in range(1, rule["max_parents"] + 1):
             self.known = {key: v for key, v in self.known.items() if len(key[0]) >= size - 1}
             for i, (base, free, _) in enumerate(families):
-                found = dict[Set, int]()
+                found = dict[Set, Open]()
                 if size + len(base) <= rule["max_parents"]:
                     for s in self.larger(open_sets[i], free):
                         self.look_at(i, base, s, open_sets[i], best[i], found)
                 open_sets[i] = found
 
-    def larger(self, level: dict[Set, int], free: Set) -> Iterator[Set]:
+    def larger(self, level: dict[Set, Open], free: Set) -> Iterator[Set]:
         """Sets of one more member, all of whose subsets of one less are there."""
         for s in level:
             for v in free:
@@ -611,17 +615,17 @@ class Checker:
                         yield (*s, v)
 
     def look_at(
-        self, i: int, base: frozenset[int], s: Set, level: dict[Set, int], listed: dict[Set, int],
-        found: dict[Set, int],
+        self, i: int, base: frozenset[int], s: Set, level: dict[Set, Open], listed: dict[Set, int],
+        found: dict[Set, Open],
     ) -> None:  # fmt: skip
         """Refute a set that may matter; add it to the open ones unless all larger ones are bad."""
         rests = [s[:j] + s[j + 1 :] for j in range(len(s))]
-        below = max((level[t] for t in rests), default=listed.get((), -(10**400)))
+        below = max((level[t][0] for t in rests), default=listed.get((), -(10**400)))
         whole, r = tuple(sorted({*base, *s})), self.arities[i]
         q = math.prod(self.arities[v] for v in whole)
-        price, wrong = 0, 6 * sum(self.weights) + 20 * self.unit * len(self.rows)
+        price, wrong = 0, 6 * self.total + 20 * self.unit * len(self.rows)
         if self.score in ("mdl", "aic"):
-            each = log(sum(self.weights), self.unit)[0] if self.score == "mdl" else 2 * SCALE
+            each = log(self.total, self.unit)[0] if self.score == "mdl" else 2 * SCALE
             price = (r - 1) * self.unit * each // 2
             need(price >= 0, "a penalty is negative")
             if -price * q <= below:
@@ -629,11 +633,9 @@ class Checker:
         kind = Fraction(r if self.score == "k2" else 1)
         above = self.sum_of(whole, kind)[0]
         for v, t in zip(s, rests, strict=True) if price else ():
-            rest = tuple(sorted({*base, *t}))
-            before, share = self.sum_of(rest, kind)[0], q // self.arities[v]
-            gain = before - above
-            least = price * share * (self.arities[v] - 1) - wrong
-            if gain <= least or before - self.sum_of(self.with_child(rest, i), kind)[0] <= least:
+            _, before, own = level[t]
+            least = price * (q // self.arities[v]) * (self.arities[v] - 1) - wrong
+            if before - above <= least or before - own <= least:
                 return
         value, cells = self.sum_of(self.with_child(whole, i), Fraction(1))
         score = value - above + wrong - price * q
@@ -645,7 +647,7 @@ class Checker:
         if self.score in ("bdeu", "k2") and all(w % self.unit == 0 for w in self.columns_by_weight):
             limit = -cells * log(r, 1)[0] * self.unit
         if limit > below + self.margin:
-            found[s] = below
+            found[s] = below, above, value
 
     @staticmethod
     def with_child(members: Set, i: int) -> Set:

@@ -124,10 +124,7 @@ class TiedRows:
 class BoxState:
     """A box, what its relaxation starts from, and the majorant behind its bound."""
 
-    allowed: BoolArray
-    classes: BoolArray
-    edges: BoolArray
-    relevant: BoolArray
+    box: Box
     vertices: NDArray[np.int16]
     share: FloatArray
     smoothing: float
@@ -147,7 +144,7 @@ class ForestRelaxation(Relaxation):
         problem: StructureProblem,
         numbers: IntArray,
         cutoff: Cutoff,
-        rows: RowsInUse = "auto",
+        rows: RowsInUse,
     ) -> None:
         run = cutoff.run
         division = BranchBoundShape.of(problem).divide(run.memory)
@@ -200,34 +197,21 @@ class ForestRelaxation(Relaxation):
         inst = self.inst
         self.box.allowed[:] = self.encoding.slots
         self.box.classes[:] = True
-        if not propagate(inst, self.box):
-            raise AssertionError("the first selection proves that the root is not empty")
+        assert propagate(inst, self.box)  # the first selection proves that the root is not empty
         mean = np.repeat(inst.weights / self._n_rivals, self._n_rivals)
         maximise(inst, self.box, inst.linear + inst.columns @ mean, self.oracle)
         vertices = self.oracle.vertex[None, :].astype(np.int16)
         smoothing = self.settings.smoothing_start * inst.gamma
         majorant = self._majorant(np.zeros((inst.weights.size, self._n_rivals)), 1)
-        state = self._state(self.box, vertices, np.ones(1), smoothing, majorant)
+        state = BoxState(_copied(self.box), vertices, np.ones(1), smoothing, majorant)
         return TreeNode(state, majorant.bound, majorant.proof)
-
-    @staticmethod
-    def _state(
-        box: Box,
-        vertices: NDArray[np.int16],
-        share: FloatArray,
-        smoothing: float,
-        majorant: RoundedMajorant,
-    ) -> BoxState:
-        arrays = (box.allowed.copy(), box.classes.copy(), box.edges.copy(), box.relevant.copy())
-        return BoxState(*arrays, vertices, share, smoothing, majorant)
 
     # ------------------------------------------------------------------ one node
 
     def visit(self, claim: TreeNode) -> Visit:
         """Bound by Frank-Wolfe; a leaf if the rounded weights prune."""
         box, state = self.box, claim.state
-        box.allowed[:], box.classes[:] = state.allowed, state.classes
-        box.edges[:], box.relevant[:] = state.edges, state.relevant
+        _load(box, state.box)
         if not propagate(self.inst, box):
             return Visit(-math.inf, claim.proof)
         if (box.allowed.sum(axis=1) == 1).all() and box.classes.sum() == 1:
@@ -254,9 +238,8 @@ class ForestRelaxation(Relaxation):
 
     def _split_groups(self, bound: float) -> bool:
         """Split groups where the relaxed solution asks for it; whether any was."""
-        if self.tied is None or not self.tied.look(
-            self.bounding, bound - self.cutoff.run.objective
-        ):
+        gap = bound - self.cutoff.run.objective
+        if self.tied is None or not self.tied.look(self.bounding, gap):
             return False
         self.inst = self.tied.instance
         return True
@@ -377,8 +360,7 @@ class ForestRelaxation(Relaxation):
             j = int(np.flatnonzero(self.box.classes)[0])
         sides = []
         for with_it in (False, True):
-            for name in ("allowed", "classes", "edges", "relevant"):
-                getattr(self.child, name)[:] = getattr(self.box, name)
+            _load(self.child, self.box)
             if kind == branching.NONE:
                 self.child.classes[:] &= (np.arange(self.child.classes.size) == j) == with_it
             else:
@@ -390,7 +372,7 @@ class ForestRelaxation(Relaxation):
                 upper, _ = maximise(inst, self.child, values, self.oracle)
                 bound = min(majorant.bound, majorant.constant + float(upper))
             smoothing = float(b.state.smoothing)
-            state = self._state(self.child, vertices, share, smoothing, majorant)
+            state = BoxState(_copied(self.child), vertices, share, smoothing, majorant)
             side = 0 if kind == branching.NONE or first else 1
             if degradations[side] > 0:
                 row = branching.row_of(inst.n_features, kind, i, j)
@@ -411,3 +393,13 @@ class ForestRelaxation(Relaxation):
         column = records.column_of(self.inst, n if kind == branching.NONE else i, j)
         assert kind in (branching.NONE, branching.SLOT)
         return CANDIDATE, int(self._numbers[self.encoding.candidate_of[column]])
+
+
+def _copied(box: Box) -> Box:
+    return Box(*(array.copy() for array in box))
+
+
+def _load(box: Box, other: Box) -> None:
+    """Make a box equal to another one."""
+    for array, values in zip(box, other, strict=True):
+        array[:] = values

@@ -141,7 +141,7 @@ class CertifyingSolver(TreeSolver):
 
     name = "certificate"
 
-    def __init__(self, definition: Definition, rows: RowsInUse = "auto") -> None:
+    def __init__(self, definition: Definition, rows: RowsInUse) -> None:
         self.definition = definition
         self.rows = rows
         self.search: CertifyingSearch | None = None
