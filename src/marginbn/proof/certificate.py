@@ -3,12 +3,10 @@
 **The claim.** The *incumbent* is one of the structures of the problem and its score is at least
 ``objective``; no structure of the problem has a score above ``bound``.
 
-**The problem.** Encoded data, a score (a soft margin with gamma and smoothing, or a decomposable
-score) and the candidate parent sets, given by a rule or listed. Candidates are numbered child by
-child; by size and then lexicographically where a rule makes them. With a rule and a list (for
-decomposable scores only) a listed subset dominates every other set of the rule, but for ``loss``.
-Instead of rows the data may be local scores (``given``); the candidates are the parent sets that
-score more than each of their proper subsets.
+**The problem.** Encoded data, a score (a soft margin, or a decomposable score) and the candidate
+parent sets, given by a rule or listed, numbered child by child. With a rule and a list a listed
+subset dominates every other set of the rule, but for ``loss``. Instead of rows the data may be
+local scores (``given``); the candidates are the sets that score more than each proper subset.
 
 **The tree.** A node is a set of structures; the root holds all. An inner node has one of the
 *objects*
@@ -17,23 +15,18 @@ score more than each of their proper subsets.
     ARC i j        j is a parent of i
     CANDIDATE k    the child of candidate k has exactly these parents
 
-and two children: the structures without it, then those with it. Both together are all structures of
-the node, whatever the object is, so a complete binary tree covers the whole space. A leaf names
-weights that bound its structures:
+and two children: the structures without it, then those with it. A leaf names weights that bound
+its structures:
 
-    FOREST d       dual weights number d; the bound is a maximum over forests (only for problems in
+    FOREST d       dual weights number d; the bound is a maximum over forests (only for margins in
                    which features have {}, {class} or {class, another feature} as parents and the
                    class at most two)
     CLUSTERS d m   dual weights d and multipliers number m; the bound is a sum of maxima
 
 ``tree`` is one stream of integers in preorder: the number of the kind, then its arguments.
 
-**Dual weights.** ``parts`` (n_samples, n_rivals) and ``bits``: sample m gives the share ``parts /
-2^bits`` of its weight w_m to each rival; the shares of a sample add up to one at most. Decomposable
-scores have no dual weights: d is 0 and there are none. With ``groups`` (n_samples,) ``parts`` are
-(n_groups, n_rivals), and a sample has those of its group. Any shares that add up to one at most
-prove something, so a grouping needs no proof of its own: other groups give other shares, and a
-bound that they do not reach.
+**Dual weights.** Sample m gives the share ``parts / 2^bits`` of its weight to each rival, at most
+one in all; with ``groups`` a sample has the parts of its group. Decomposable scores have none.
 
 **Multipliers.** Numbers y >= 0 for rows that hold for every structure of the leaf: a *cluster*
 (some member has no parent in the cluster), a *packing* (at most one member has all others as

@@ -56,9 +56,7 @@ HEADER = {
 MORE = {"groups": int, "scores": [[[[int], float]]]}  # keys that may be absent
 Interval = tuple[int, int]
 Set = tuple[int, ...]
-Open = tuple[
-    int, int, int
-]  # the best score of a listed subset, the sums without and with the child
+Open = tuple[int, int, int]  # best score of a listed subset, sums without and with the child
 
 
 class Refuted(Exception):  # noqa: N818

@@ -6,16 +6,16 @@ bits. The bound, the split and the bounds of both children all come from the rou
 what is recorded is what was used. There is no reduced-cost fixing: a fixed slot would be a leaf of
 its own in the proof. ``tests/proof/test_write.py`` compares this with ``kernels/tree.py``.
 
-**Groups of samples.** Samples of one class may share their shares: ``u_m = w_m p`` with the same p
-for all members of a group is a choice of dual weights like any other, so the bound of the groups
-(``solvers/branch_bound/row_groups.py``) is a bound of the whole problem. The certificate holds the
-last grouping, and a vector of parts for every group. Groups are only ever split, so weights of an
-earlier, coarser grouping are given to the groups that have come of each group.
+**Groups of samples.** Samples may have equal shares: ``u_m = w_m p`` with the same p for a group is
+a choice of dual weights like any other, so the bound of the groups (``row_groups.py``) is a bound
+of the whole problem. The certificate holds the last grouping. Groups are only ever split, so the
+weights of an earlier, coarser grouping are given to the groups that each group was split into.
 """
 
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -203,7 +203,7 @@ class ForestRelaxation(Relaxation):
         vertices = self.oracle.vertex[None, :].astype(np.int16)
         smoothing = self.settings.smoothing_start * inst.gamma
         majorant = self._majorant(np.zeros((inst.weights.size, self._n_rivals)), 1)
-        state = BoxState(_copied(self.box), vertices, np.ones(1), smoothing, majorant)
+        state = BoxState(deepcopy(self.box), vertices, np.ones(1), smoothing, majorant)
         return TreeNode(state, majorant.bound, majorant.proof)
 
     # ------------------------------------------------------------------ one node
@@ -372,7 +372,7 @@ class ForestRelaxation(Relaxation):
                 upper, _ = maximise(inst, self.child, values, self.oracle)
                 bound = min(majorant.bound, majorant.constant + float(upper))
             smoothing = float(b.state.smoothing)
-            state = BoxState(_copied(self.child), vertices, share, smoothing, majorant)
+            state = BoxState(deepcopy(self.child), vertices, share, smoothing, majorant)
             side = 0 if kind == branching.NONE or first else 1
             if degradations[side] > 0:
                 row = branching.row_of(inst.n_features, kind, i, j)
@@ -393,10 +393,6 @@ class ForestRelaxation(Relaxation):
         column = records.column_of(self.inst, n if kind == branching.NONE else i, j)
         assert kind in (branching.NONE, branching.SLOT)
         return CANDIDATE, int(self._numbers[self.encoding.candidate_of[column]])
-
-
-def _copied(box: Box) -> Box:
-    return Box(*(array.copy() for array in box))
 
 
 def _load(box: Box, other: Box) -> None:
