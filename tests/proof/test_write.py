@@ -205,7 +205,7 @@ def test_boxes_are_those_of_the_kernel(tmp_path: Path, monkeypatch: pytest.Monke
     """Vertices lie in a box or not as the compiled search says, and in one side of its split."""
     load, split, seen = ForestRelaxation._load_vertices, ForestRelaxation._split, []
 
-    def is_in(self: ForestRelaxation, box: Box | BoxState, vertex: np.ndarray) -> bool:
+    def is_in(self: ForestRelaxation, box: Box, vertex: np.ndarray) -> bool:
         for name in ("allowed", "classes", "edges", "relevant"):
             getattr(self.child, name)[:] = getattr(box, name)
         return bool(contains(self.inst, self.child, vertex.astype(np.int64)))
@@ -220,7 +220,7 @@ def test_boxes_are_those_of_the_kernel(tmp_path: Path, monkeypatch: pytest.Monke
         visit = split(self, majorant)
         assert visit.sides is not None
         for vertex in self.bounding.vertices[: len(visit.sides[0].state.vertices)]:
-            sides = [is_in(self, side.state, vertex) for side in visit.sides]
+            sides = [is_in(self, side.state.box, vertex) for side in visit.sides]
             assert sum(sides) == is_in(self, self.box, vertex)
         return visit
 
