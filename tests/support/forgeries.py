@@ -624,10 +624,17 @@ def family_of_another_rule(c: Certificate, rng: Random) -> Forged | None:
 
 
 def rule_and_list(c: Certificate, rng: Random) -> Forged | None:
-    if c.candidates.rule is None:
+    """Only empty sets are listed, and the bound holds for them: the rule has better ones."""
+    if c.candidates.rule is None or not any(c.incumbent):
         return None
-    one = tuple((parents,) for parents in c.incumbent)
-    return replace(c, candidates=replace(c.candidates, listed=one))
+    n = len(c.incumbent)
+    poor = replace(
+        with_tree(c, [CLUSTERS, 0, 0]),
+        objective=c.objective - 1e9,
+        incumbent=((),) * n,
+        multipliers=(Multipliers((), ()),),
+    )
+    return replace(poor, candidates=replace(c.candidates, listed=(((),),) * n))
 
 
 # ---------------------------------------------------------------------------------- files
