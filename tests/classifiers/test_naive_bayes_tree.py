@@ -13,6 +13,7 @@ from marginbn.classifiers.naive_bayes import _information, _spanning_tree, augme
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure, is_acyclic
+from marginbn.solvers import counts
 from strategies import make_variables
 
 
@@ -69,7 +70,7 @@ def test_pairs_that_are_many_are_counted_alike(monkeypatch: pytest.MonkeyPatch) 
     data = dependent_rows(300, 0)
     data = EncodedData(data.codes, np.rint(4 * data.weights), data.variables)
     expected = _information(data, [1, 2, 3, 4])
-    monkeypatch.setattr(naive_bayes, "MANY_PAIRS", 0)
+    monkeypatch.setattr(counts, "MANY_SETS", 0)
     assert np.array_equal(_information(data, [1, 2, 3, 4]), expected)
     monkeypatch.setattr(naive_bayes, "MOST_CELLS", 50)
     assert np.array_equal(_information(data, [1, 2, 3, 4]), expected)

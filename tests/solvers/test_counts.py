@@ -1,6 +1,9 @@
-"""Counts of the compiled pass are those of numpy."""
+"""Counts of either way are those of single tables."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,9 +13,12 @@ from marginbn.solvers import counts
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_pairs_single_features_and_the_class_alone(dtype: type, threads: int) -> None:
-    """More samples than a block; weights of quarters leave no rounding."""
+@pytest.mark.parametrize("threads", [0, 1, 2])
+def test_pairs_single_features_and_the_class_alone(
+    dtype: type, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More samples than a block, by numpy without threads; weights are quarters."""
+    monkeypatch.setattr(counts, "MANY_SETS", 0 if threads else 4)
     rng = np.random.default_rng(0)
     n = counts.BLOCK + 100
     codes = np.stack([rng.integers(0, a, n) for a in (3, 5, 2)]).astype(dtype)  # class last
@@ -26,7 +32,19 @@ def test_pairs_single_features_and_the_class_alone(dtype: type, threads: int) ->
     assert np.array_equal(found[40:], count_states((c,), (2,), weights))
 
 
+def test_few_sets_load_no_compiler() -> None:
+    """In a process that counts a small table numba is not imported."""
+    program = (
+        "import sys, numpy as np; from marginbn.solvers.counts import count_sets; "
+        "sets = np.array([(0, -1, 1, 0, 2)]); codes = np.array([[0, 1, 1], [0, 0, 1]]); "
+        "assert count_sets(codes, sets, np.ones(3), 2).tolist() == [1, 0, 1, 1]; "
+        "assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_blocks_hold_so_many_cells_and_at_least_one_set() -> None:
     starts = [0, 10, 20, 500, 510]
     sets = np.array([(0, 1, 1, start, 5) for start in starts])
-    assert counts.blocks_of(sets, 15) == [(0, 2), (2, 3), (3, 5)]
+    assert counts.blocks_of(sets, 15) == [(0, 2), (2, 3), (3, 4), (4, 5)]
+    assert counts.blocks_of(sets[:0], 15) == []

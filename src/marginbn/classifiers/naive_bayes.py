@@ -12,17 +12,17 @@ log likelihood is largest for a maximum spanning tree under the conditional mutu
 from __future__ import annotations
 
 import time
-from itertools import pairwise
 
 import numpy as np
 from scipy.special import xlogy
 
 from marginbn.classifiers.base import BaseBNClassifier, Fitted
 from marginbn.data.training import TrainingRows
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.scores import log_likelihood
 from marginbn.problem.structure import Structure
+from marginbn.solvers.counts import blocks_of, count_sets
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
 
@@ -120,12 +120,6 @@ def augmented_tree(data: EncodedData) -> Structure:
 MOST_CELLS = 1 << 22
 """Cells of counts that are held at a time."""
 
-MANY_ADDITIONS = 20_000_000
-"""Additions from which a compiled pass is quicker, once it is loaded."""
-
-MANY_PAIRS = 5_000
-"""Pairs from which it is, however few the samples."""
-
 
 def _information(data: EncodedData, features: list[int]) -> FloatArray:
     """Conditional mutual information of all pairs of features in nats, (n, n), from unsmoothed
@@ -137,10 +131,10 @@ def _information(data: EncodedData, features: list[int]) -> FloatArray:
     states = data.arities[first] * data.arities[second]
     starts = np.cumsum(states * k) - states * k
     sets = np.stack([first - 1, second - 1, data.arities[second], starts, states], axis=1)
-    joint = np.zeros(len(sets))
-    ends = np.searchsorted(starts, np.arange(0, states.sum() * k + MOST_CELLS, MOST_CELLS))
-    for lo, hi in pairwise(np.unique(ends).tolist()):
-        counts = _count_pairs(data, sets[lo:hi])
+    codes = np.concatenate([data.by_column[1:], data.by_column[:1]])
+    weights, joint = np.array(data.weights), np.zeros(len(sets))
+    for lo, hi in blocks_of(sets, MOST_CELLS):
+        counts = count_sets(codes, sets[lo:hi], weights, data.n_classes)
         joint[lo:hi] = np.add.reduceat(xlogy(counts, counts), starts[lo:hi] - starts[lo])
     alone = np.zeros(n)
     for i, feature in enumerate(features):
@@ -150,17 +144,6 @@ def _information(data: EncodedData, features: list[int]) -> FloatArray:
     found = np.zeros((n, n))
     found[rows, columns] = joint - alone[rows] - alone[columns] + xlogy(classes, classes).sum()
     return np.asarray((found + found.T) / data.total_weight)
-
-
-def _count_pairs(data: EncodedData, sets: IntArray) -> FloatArray:
-    """Counts of pairs of features by class, set after set; keys as in ``solvers/counts.py``."""
-    if len(sets) * data.n_samples < MANY_ADDITIONS and len(sets) < MANY_PAIRS:
-        pairs = (sets[:, :2] + 1).tolist()
-        return np.concatenate([contingency(data, (i, j, 0)).ravel() for i, j in pairs])
-    from marginbn.solvers.counts import count_sets  # with its compiler
-
-    codes = np.concatenate([data.by_column[1:], data.by_column[:1]])
-    return count_sets(codes, sets, np.array(data.weights), data.n_classes)
 
 
 def _spanning_tree(weights: FloatArray) -> list[int]:

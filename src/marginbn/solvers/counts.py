@@ -1,4 +1,5 @@
-"""Weighted counts of pairs of coded features by class: one compiled pass, shared by threads.
+"""Weighted counts of pairs of coded features by class: by numpy where few are wanted, else by one
+compiled pass that threads share.
 
 The engine of branch and bound counts the families of its columns, TAN the pairs of its tree. A
 *key* names one feature set: ``(a, b, radix, start, states)`` stands for the joint state
@@ -7,6 +8,18 @@ The engine of branch and bound counts the families of its columns, TAN the pairs
 
 A thread counts whole sets, so every sum is added up in the order of the samples, whatever the
 number of threads.
+
+Other sums over rows are other operations:
+
+* a single table of any shape (``problem/encoded.py``) is made by numpy's pass alone: a compiler is
+  not worth loading for it
+* sums of scoring (``scoring/sums.py``) are over sets that extend each other: the rows of a set are
+  merged before the next member divides them, and no table is kept
+* Fayyad-Irani cuts (``data/discretize.py``) are decided from running sums over a sorted column,
+  which has no codes yet
+* training (``class_model/kernels/gather.py``) scatters the derivatives of a block of rows to the
+  entries it has just gathered, before they leave the cache
+* groups of samples (``kernels/coded.py``) are lists of rows, and most have fewer rows than states
 """
 
 from __future__ import annotations
@@ -15,12 +28,18 @@ import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem.array_types import FloatArray, IntArray
-from marginbn.solvers.compile import entry
+from marginbn.problem.encoded import count_states
+
+MANY_ADDITIONS, MANY_SETS = 20_000_000, 5_000
+"""Additions from which the compiled pass is quicker though it must be loaded, and sets from which
+it is, however few the samples.
+"""
 
 PIECES = 8
 """Parts of a pass for every thread; the clock is read between them."""
@@ -57,8 +76,7 @@ def spread(work: Callable[[int, int], None], count: int, threads: int, poll: Pol
             list(pool.map(lambda part: work(*part), parts[begin : begin + threads]))
 
 
-@entry
-def count_states(
+def add_states(
     codes: NDArray[np.unsignedinteger],
     keys: IntArray,
     lo: int,
@@ -89,6 +107,14 @@ def count_states(
                     out[np.int64(classes[m])] += values[m]
 
 
+@cache
+def compiled() -> Callable[..., None]:
+    """The same as machine code; the first call loads the compiler."""
+    from marginbn.solvers.compile import entry
+
+    return entry(add_states)
+
+
 def count_sets(
     codes: NDArray[np.unsignedinteger],
     sets: IntArray,
@@ -102,8 +128,17 @@ def count_sets(
     """
     sets = sets - sets[0, 3] * (np.arange(5) == 3)
     counts = np.zeros(int(sets[-1, 3] + sets[-1, 4] * n_classes))
+    if len(sets) < MANY_SETS and len(sets) * values.size < MANY_ADDITIONS:
+        for first, second, radix, start, states in sets.tolist():
+            poll()
+            own = [codes[i] for i in (first, second) if i >= 0]
+            arities = (states // radix, radix)[: len(own)]
+            table = count_states((*own, codes[-1]), (*arities, n_classes), values)
+            counts[start : start + table.size] = table.ravel()
+        return counts
+    add = compiled()
     spread(
-        lambda lo, hi: count_states(codes, sets, lo, hi, values, n_classes, counts),
+        lambda lo, hi: add(codes, sets, lo, hi, values, n_classes, counts),
         len(sets),
         threads,
         poll,
@@ -113,9 +148,5 @@ def count_sets(
 
 def blocks_of(sets: IntArray, most: int) -> list[tuple[int, int]]:
     """Ranges of sets whose counts begin within ``most`` cells of one another."""
-    blocks, lo = [], 0
-    for k in range(1, len(sets) + 1):
-        if k == len(sets) or sets[k, 3] - sets[lo, 3] > most:
-            blocks.append((lo, k))
-            lo = k
-    return blocks
+    grid = np.arange(0, sets[-1:, 3].sum() + most + 1, most)
+    return list(itertools.pairwise(np.unique(np.searchsorted(sets[:, 3], grid)).tolist()))
