@@ -36,5 +36,4 @@ def test_few_calls_from_fit_to_the_compiled_batch(monkeypatch: pytest.MonkeyPatc
     assert stacks
     for names in stacks:
         assert names[-1] == "fit"
-        most = MOST + 2 * ("open" in names)  # a first bound is made while the tree is set up
-        assert len(names) <= most, " <- ".join(names)
+        assert len(names) <= MOST, " <- ".join(names)

@@ -56,20 +56,6 @@ VALIDATION_WORK = 3.0
 """Seconds of work, counted by operations, of a search inside a fold of a validation."""
 
 
-@dataclass(frozen=True)
-class SearchOutcome:
-    """What a search found, and the SHA-256 of the certificate if one was written."""
-
-    result: SolveResult
-    certificate_sha256: str | None = None
-
-    def evidence(self, data: EncodedData) -> Evidence:
-        """What a certificate of this search can be compared with."""
-        fingerprint = define_data(data).fingerprint()
-        weight = float(data.total_weight)
-        return Evidence("search", fingerprint, weight, self.certificate_sha256)
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class SearchingEstimator(TableEstimator):
     """What searches for a structure, of classifiers and of networks without a class."""
@@ -90,33 +76,38 @@ class SearchingEstimator(TableEstimator):
         """Arcs that are required and forbidden."""
         return Arcs(self.required_arcs, self.forbidden_arcs)
 
-    def _search(
-        self, problem: StructureProblem, time_limit: float | None, start: Structure | None = None
-    ) -> SearchOutcome:
-        """Solve within the limits; a limit is a normal ending, reported by a warning."""
-        before, search = _stamp(self.certificate), self.search_settings()
+    def _how_to_search(
+        self, time_limit: float | None, start: Structure | None = None
+    ) -> dict[str, Any]:
+        """Arguments of :func:`~marginbn.solvers.solve.solve_structure` besides the problem."""
+        search = self.search_settings()
         limits = [limit for limit in (time_limit, search.time_limit) if limit is not None]
-        result = solve_structure(
-            problem,
-            search.solver,
-            time_limit=min(limits, default=None),
-            gap_tolerance=search.gap_tolerance,
-            start=start,
-            callback=_listener(search),
-            seed=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-            memory_limit=search.memory_limit,
-            checkpoint=search.checkpoint,
-            certificate=self.certificate,
-            rows=search.rows,
-            dask=search.dask,
-            work_limit=search.work_limit,
-        )
+        return {
+            "solver": search.solver,
+            "time_limit": min(limits, default=None),
+            "gap_tolerance": search.gap_tolerance,
+            "start": start,
+            "callback": _listener(search),
+            "seed": seed_of(self.random_state),
+            "n_jobs": self.n_jobs,
+            "memory_limit": search.memory_limit,
+            "checkpoint": search.checkpoint,
+            "certificate": self.certificate,
+            "rows": search.rows,
+            "dask": search.dask,
+            "work_limit": search.work_limit,
+        }
+
+    def _evidence(self, result: SolveResult, data: EncodedData, before: Stamp) -> Evidence:
+        """What a certificate of this search can be compared with; a warning where the search ended
+        early. ``before`` is the stamp of the certificate's file before the search.
+        """
         warn_if_open(result)
-        if self.certificate is None or _stamp(self.certificate) == before:  # of another fit
-            return SearchOutcome(result)
-        with open(self.certificate, "rb") as file:
-            return SearchOutcome(result, hashlib.file_digest(file, "sha256").hexdigest())
+        digest = None
+        if self.certificate is not None and stamp_of(self.certificate) != before:
+            with open(self.certificate, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Evidence("search", define_data(data).fingerprint(), float(data.total_weight), digest)
 
     def _local_scores(self, data: EncodedData, **options: Any) -> StructureProblem:
         """The problem of a decomposable score, the parameter ``score``."""
@@ -147,7 +138,10 @@ def _listener(search: Search) -> Callback | None:
     return both
 
 
-def _stamp(path: PathLike | None) -> tuple[int, int] | None:
+Stamp = tuple[int, int] | None
+
+
+def stamp_of(path: PathLike | None) -> Stamp:
     """Changes when a file is written again; None where there is none."""
     if path is None or not os.path.isfile(path):
         return None
@@ -197,8 +191,11 @@ class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
         if limit is not None and self.parameters == "trained":
             limit *= SEARCHING
         problem = self.build_problem(training.data)
-        found = self._search(problem, time_for_search(limit, rows.elapsed()))
-        return self._count_found(rows, training, found)
+        how = self._how_to_search(time_for_search(limit, rows.elapsed()))
+        before = stamp_of(self.certificate)
+        result = solve_structure(problem, **how)
+        evidence = self._evidence(result, training.data, before)
+        return replace(self._count(rows, training, result.structure, result), evidence=evidence)
 
     def _train(self, *given: Any) -> Any:
         if not self.search_settings().verbose:
@@ -216,13 +213,6 @@ class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # a validation must not go on by itself
         return found.structure
-
-    def _count_found(
-        self, rows: TrainingRows, training: EncodedTraining, found: SearchOutcome
-    ) -> Fitted:
-        """What was searched for, with its tables and what a certificate can be compared with."""
-        counted = self._count(rows, training, found.result.structure, found.result)
-        return replace(counted, evidence=found.evidence(training.data))
 
 
 def no_arcs(data: EncodedData) -> Structure:

@@ -10,7 +10,8 @@ of long iterations.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
@@ -173,14 +174,19 @@ class Search(SearchTree):
         """Bound the root and split groups in turn until they lose little; every round is a better
         bound. A tree of an earlier call has a root no more: its nodes refine the groups.
         """
-        if self.earlier_nodes or self.main.pool.state.open != 1:
+        main = self.main
+        if self.earlier_nodes or main.pool.state.open != 1:
             return
         while self.team.stop[0] == 0:
-            is_left = self._bound_root()
+            most = int(main.pool.state.iterations) + ROOT_BATCHES * self.schedule.batch
+            with self._counting(main):
+                main.code = tree.run_batch(*self._batch_of(main), 1, most, 0)
+            if main.pool.state.open:
+                self._push_root(first_pool(self.encoding))  # again, instead of its parts
             self.report()
-            if not is_left or self._must_climb:
+            if not main.pool.state.open or self._must_climb:
                 return
-            if not rows.refine(self.main.work.bounding, self._gap):
+            if not rows.refine(main.work.bounding, self._gap):
                 return
 
     @property
@@ -199,30 +205,17 @@ class Search(SearchTree):
         if not self.heuristics or not self.encoding.instance.weights.size or self.earlier_nodes:
             return
         self._announce_incumbent()
-        self.schedule.next_stop = EARLY_ITERATIONS
-        self.advance()
+        self.leave_python_if_slow(1, partial(compile_seen, __package__))
+        with self._counting(main) as node_limit:
+            given = self._batch_of(main)
+            main.code = tree.run_batch(*given, node_limit, EARLY_ITERATIONS, main.reserve)
         self.report()
         if main.pool.state.open:
             main.pool = first_pool(self.encoding)
             main.work.gains[:] = 0.0
-            self.schedule.next_stop = 1
             self._open_root(vertex)
             self.set_open()
         main.code = tree.EXHAUSTED  # not a batch that the local search has its share of
-
-    def _bound_root(self) -> bool:
-        """Bound the root with the present groups, and put it back instead of its parts; False if
-        nothing of it is left.
-        """
-        main, before = self.main, int(self.main.pool.state.iterations)
-        with self.team.batch(main):
-            most = before + ROOT_BATCHES * self.schedule.batch
-            main.code = tree.run_batch(*self._batch_of(main), 1, most, 0)
-        self._count(int(main.pool.state.iterations) - before)
-        if main.pool.state.open == 0:
-            return False
-        self._push_root(first_pool(self.encoding))
-        return True
 
     def _push_root(self, pool: Pool) -> None:
         """The root with the majorant and the vertices at hand, in an empty store."""
@@ -306,16 +299,11 @@ class Search(SearchTree):
         """One batch of a worker."""
         own = self.team.workers[worker]
         self.leave_python_if_slow(int(own.pool.state.open), partial(compile_seen, __package__))
-        is_first = own is self.main
-        before = int(own.pool.state.iterations)
         stop = self.schedule.next_stop
-        if not is_first:
+        if own is not self.main:
             stop = int(own.pool.state.iterations) + self.schedule.batch
-        with self.team.batch(own) as node_limit:
+        with self._counting(own) as node_limit:
             own.code = tree.run_batch(*self._batch_of(own), node_limit, stop, own.reserve)
-        if is_first:
-            self._count(int(own.pool.state.iterations) - before)
-            self.run.root_bound = float(own.pool.state.root_bound) + self.encoding.constant
         return self._why_ended(own.code)
 
     def _batch_of(self, own: Worker) -> tuple[Instance, Context, Pool, Workspace]:
@@ -324,9 +312,19 @@ class Search(SearchTree):
         context = Context(full, coarse, self.settings, own.incumbent, self.team.stop)
         return bounding, context, own.pool, own.work
 
-    def _count(self, iterations: int) -> None:
-        """Count work of the first worker: what iterations take on an idle core, very roughly."""
-        self.run.work += 1e-9 * iterations * self.schedule.iteration
+    @contextmanager
+    def _counting(self, own: Worker) -> Iterator[int]:
+        """Time of a batch of a worker; yields the number of nodes in total up to which it may go.
+        Iterations of the first worker are counted as work: what they take on an idle core, very
+        roughly.
+        """
+        before = int(own.pool.state.iterations)
+        with self.team.batch(own) as node_limit:
+            yield node_limit
+        if own is self.main:
+            iterations = int(own.pool.state.iterations) - before
+            self.run.work += 1e-9 * iterations * self.schedule.iteration
+            self.run.root_bound = float(own.pool.state.root_bound) + self.encoding.constant
 
     def _why_ended(self, code: int) -> Status | None:
         """A batch's code as a status; None if there is more to do. A worker without nodes waits for
