@@ -125,6 +125,27 @@ def test_pages_are_readable(
     assert browser.requests() == []
 
 
+def test_an_older_browser_shows_the_light_page(
+    browser: Browser, pages: Pages, tmp_path: Path
+) -> None:
+    """Where ``light-dark`` is not known, as an unknown name in its place shows."""
+    text = pages["default"][0].read_text(encoding="utf-8")
+    (tmp_path / "old.html").write_text(text.replace("light-dark(", "unknown("), encoding="utf-8")
+    new, old = pages["default"][0], tmp_path / "old.html"
+    looks = []
+    for path, dark in ((new, False), (old, True), (new, True)):
+        browser.open(path, PHONE, dark=dark)
+        open_everything(browser)
+        assert poor_contrasts(browser) == []
+        looks.append(
+            browser.run(
+                "return [...document.querySelectorAll('*')].map(e => getComputedStyle(e))"
+                ".map(s => [s.color, s.backgroundColor, s.stroke, s.fill].join(' '))"
+            )
+        )
+    assert looks[0] == looks[1] != looks[2]
+
+
 @pytest.mark.parametrize("name", ["small", "default", "classes"])
 def test_every_control_is_reached_by_keyboard(browser: Browser, pages: Pages, name: str) -> None:
     """Tab from control to control, arrows within a group; nothing is left out."""

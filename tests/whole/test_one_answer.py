@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,21 @@ import pytest
 from typer.testing import CliRunner
 
 import marginbn
-from marginbn import BNClassifier, TANClassifier, inspect_data, make_report
+from marginbn import (
+    BNClassifier,
+    GenerativeBNClassifier,
+    MaxMarginBNClassifier,
+    Search,
+    TANClassifier,
+    describe,
+    inspect_data,
+    make_report,
+    save_model,
+)
 from marginbn.cli import app
 from marginbn.report.contents import Report
 from marginbn.report.effects import measure_effects
+from marginbn.report.summary import describe_trained, verdict
 
 pytestmark = pytest.mark.filterwarnings("ignore::marginbn.DataWarning")
 ROOT = Path(__file__).parents[2]
@@ -182,6 +194,35 @@ def test_the_report_contradicts_no_log(clf: BNClassifier) -> None:
     """It learns nothing again from resampled rows, and speaks of none."""
     page = make_report(clf, *customers()).html
     assert not re.search(r"bootstrap|resampl", page, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("gap_tolerance", [1e-6, 0.02, 0.2])
+@pytest.mark.parametrize(
+    "kind", [BNClassifier, MaxMarginBNClassifier, GenerativeBNClassifier, TANClassifier]
+)
+def test_a_bound_that_is_met_is_called_a_proof(
+    kind: Any, gap_tolerance: float, tmp_path: Path
+) -> None:
+    """What is claimed follows from the objective and the bound that are printed next to it."""
+    options = {} if kind is TANClassifier else {"search": Search(gap_tolerance=gap_tolerance)}
+    fitted = kind(**options).fit(*customers())
+    save_model(fitted, tmp_path / "m.json")
+    shown = describe(fitted), run("show", tmp_path / "m.json").stdout
+    for told in shown:
+        numbers = dict(re.findall(r"^ *(objective|bound) +(\S+)$", told, re.MULTILINE))
+        objective, bound = float(numbers["objective"]), float(numbers["bound"])
+        claim = " ".join(told.partition("\n\n")[0].split())
+        if objective == bound:
+            assert re.match(r"(Proved|Claimed by the file, not checked): (largest|best) ", claim)
+            assert not re.search(r"within|stopped|no bound|nothing proved", claim, re.IGNORECASE)
+        else:
+            gap = 100 * (bound - objective) / bound
+            assert f": within {gap:.2f} % of the largest soft margin" in claim
+            assert "stopped at the gap tolerance" in claim
+    sentence = describe_trained(fitted)[0]
+    assert ("(proved)" in sentence) == (objective == bound) != ("(best found)" in sentence)
+    page = make_report(fitted, *customers(), n_folds=0).html
+    assert escape(verdict(fitted)) in page
 
 
 def test_a_wrong_p_names_its_option_and_pipes_are_written(folder: Path) -> None:

@@ -392,8 +392,12 @@ def join_scripts(names: Sequence[str] = SCRIPTS) -> str:
 
 
 def join_styles() -> str:
-    """All styles as one sheet."""
-    return "\n".join(read_asset(f"{name}.css").strip() + "\n" for name in STYLES)
+    """All styles as one sheet, light only in a browser that does not know ``light-dark``."""
+    sheet = "\n".join(read_asset(f"{name}.css").strip() + "\n" for name in STYLES)
+    pairs = re.findall(r"(--[\w-]+): light-dark\((#\w+),", sheet)
+    light = " ".join(f"{name}: {colour};" for name, colour in pairs)
+    plain = f":root {{ color-scheme: light; {light} }}"
+    return f"{sheet}@supports not (color: light-dark(#000, #fff)) {{ {plain} }}\n"
 
 
 def content_policy(script: str) -> str:

@@ -7,6 +7,7 @@ import { decimal, label, percent } from "./format.js";
 
 const MOST_ROWS = 200; // of a table
 const READABLE = 0.62; // below this scale a picture is not shrunk, but scrolls
+const TALLEST = 700; // pixels of a picture that is shrunk to fit; CSS has the same limit
 
 // Build the picture into a place of the page. Returns a function that shows posteriors and marks the
 // variables in a Map of evidence.
@@ -17,7 +18,8 @@ export function buildPicture(place, inspector, network, picture) {
   content.style.width = `${picture.width}px`;
   content.style.height = `${picture.height}px`;
   place.append(content);
-  const fit = () => (content.style.zoom = Math.max(Math.min(place.clientWidth / picture.width, 1), READABLE));
+  const scale = () => Math.min(place.clientWidth / picture.width, TALLEST / picture.height, 1);
+  const fit = () => (content.style.zoom = Math.max(scale(), READABLE));
   new ResizeObserver(fit).observe(place);
 
   function choose(i) {
