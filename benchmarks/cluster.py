@@ -28,7 +28,7 @@ from typing import Any
 from experiments.origin import describe_origin
 
 from benchmarks.instances import Instance
-from marginbn import solve_structure
+from marginbn import Search, solve_structure
 from marginbn.solvers import cluster
 
 RATE = Instance("vehicle", "sm", 0.9, 2)
@@ -63,7 +63,8 @@ def measure(key: str, folder: Path | None) -> dict[str, Any]:
 
 def _rate(problem: Any, n_workers: int) -> dict[str, Any]:
     with _local(n_workers) as client:
-        solve_structure(problem, dask=client, time_limit=5.0)  # kernels, arrays and connections
+        # kernels, arrays and connections
+        solve_structure(problem, Search(dask=client), time_limit=5.0)
         search = cluster.Coordinator.search
         begun: dict[str, float] = {}
 
@@ -74,7 +75,7 @@ def _rate(problem: Any, n_workers: int) -> dict[str, Any]:
 
         cluster.Coordinator.search = timed  # type: ignore[method-assign]
         try:
-            result = solve_structure(problem, dask=client, time_limit=RATE_SECONDS)
+            result = solve_structure(problem, Search(dask=client), time_limit=RATE_SECONDS)
         finally:
             cluster.Coordinator.search = search  # type: ignore[method-assign]
         wall = time.perf_counter() - begun["wall"]
@@ -114,12 +115,14 @@ def _proof(problem: Any) -> dict[str, Any]:
     alone = solve_structure(problem, time_limit=PROOF_SECONDS)
     made: dict[str, Any] = {"alone": _told(alone)}
     with _local(2) as client:
-        made["two"] = _told(solve_structure(problem, dask=client, time_limit=PROOF_SECONDS))
+        made["two"] = _told(solve_structure(problem, Search(dask=client), time_limit=PROOF_SECONDS))
         victim = next(iter(client.run(os.getpid).values()))
         delay = KILL_AT * made["two"]["seconds"]
         timer = threading.Timer(delay, os.kill, (victim, signal.SIGKILL))
         timer.start()
-        made["killed"] = _told(solve_structure(problem, dask=client, time_limit=PROOF_SECONDS))
+        made["killed"] = _told(
+            solve_structure(problem, Search(dask=client), time_limit=PROOF_SECONDS)
+        )
         made["killed"]["was_killed"] = not timer.is_alive()
         timer.cancel()
     return made

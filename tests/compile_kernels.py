@@ -16,18 +16,18 @@ def table(columns, rows=60):
 """
 
 SEARCH = """
-from marginbn import enumerate_candidates, margin_problem, solve_structure
+from marginbn import Search, enumerate_candidates, margin_problem, solve_structure
 problem = margin_problem(table(13, 300), enumerate_candidates(13, 2))  # not closed at the root
-solve_structure(problem, {!r}, node_limit=40, {})
+solve_structure(problem, Search({}), node_limit=40, {})
 """
 
-GROUPS = SEARCH.format("branch_bound", "rows='groups'")
+GROUPS = SEARCH.format("rows='groups'", "")
 
 PROOF = """
 import os, tempfile, warnings
 warnings.simplefilter("ignore")  # the limit ends the proof, too
 path = os.path.join(tempfile.mkdtemp(), "proof")
-""" + SEARCH.format("branch_bound", "certificate=path")
+""" + SEARCH.format("'branch_bound'", "certificate=path")
 
 SCORES = """
 from marginbn.scoring.local_scores import local_scores
@@ -53,9 +53,9 @@ Answers(network, model).posterior(np.repeat([[0, -1]], 1000, axis=0))
 """
 
 PARTS = [
-    DATA + SEARCH.format("branch_bound", "n_jobs=2") + GROUPS,
+    DATA + SEARCH.format("'branch_bound'", "n_jobs=2") + GROUPS,
     DATA + PROOF,
-    DATA + SEARCH.format("branch_cut", "") + SCORES + CLASS_MODEL,
+    DATA + SEARCH.format("'branch_cut'", "") + SCORES + CLASS_MODEL,
 ]
 """What each process compiles. What else is compiled takes a few seconds."""
 

@@ -43,19 +43,19 @@ def test_the_same_work_finds_the_same_however_long_it_takes() -> None:
         time.sleep(0.01)
 
     problem = hard_problem()
-    quick = solve_structure(problem, work_limit=0.2)
-    slow = solve_structure(problem, work_limit=0.2, callback=listen_slowly)
+    quick = solve_structure(problem, Search(work_limit=0.2))
+    slow = solve_structure(problem, Search(work_limit=0.2), callback=listen_slowly)
     assert quick.status is Status.WORK_LIMIT
     assert (quick.nodes, quick.objective, quick.bound) == (slow.nodes, slow.objective, slow.bound)
     assert quick.work == slow.work >= 0.2
-    longer = solve_structure(problem, work_limit=0.4)
+    longer = solve_structure(problem, Search(work_limit=0.4))
     assert longer.nodes > quick.nodes
     assert longer.bound < quick.bound
 
 
 def test_no_work_is_no_limit() -> None:
-    with pytest.raises(InputError, match="work_limit must be positive"):
-        solve_structure(hard_problem(), work_limit=0.0)
+    with pytest.raises(InputError, match="work_limit must be a positive number"):
+        solve_structure(hard_problem(), Search(work_limit=0.0))
 
 
 def test_two_jobs_give_the_scores_of_one() -> None:

@@ -284,7 +284,7 @@ def test_two_workers_find_the_optimum(
     monkeypatch.setattr(cluster, "FIRST_TURN", 0.1)
     problem = problem_of(class_arcs=class_arcs)
     optimum = solve_structure(problem).objective
-    result = solve_structure(problem, dask=client)
+    result = solve_structure(problem, Search(dask=client))
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(optimum, rel=1e-6)
     assert result.bound >= optimum - 1e-9
@@ -303,12 +303,12 @@ def test_a_stopped_search_goes_on_without_a_cluster(
     monkeypatch.setattr(cluster, "RAMP_UP", 4)
     monkeypatch.setattr(cluster, "FIRST_TURN", 0.05)
     path = tmp_path / "tree"
-    first = solve_structure(problem, dask=client, node_limit=20, checkpoint=path)
+    first = solve_structure(problem, Search(dask=client), node_limit=20, checkpoint=path)
     assert first.bound >= optimum - 1e-9
     alone = solve_structure(problem, checkpoint=path)
     assert alone.objective == pytest.approx(optimum, rel=1e-6)
     assert alone.nodes >= first.nodes
-    again = solve_structure(problem, dask=client, checkpoint=path)
+    again = solve_structure(problem, Search(dask=client), checkpoint=path)
     assert again.status is Status.OPTIMAL
 
 
@@ -451,13 +451,13 @@ def test_what_is_wrong_is_told(
 ) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", 0.2)
     with pytest.raises(InputError, match="dask must be an address"):
-        solve_structure(problem, dask=7)
+        solve_structure(problem, Search(dask=7))
     with pytest.raises(InputError, match="'branch_bound'"):
-        solve_structure(problem, "highs", dask=client)
+        solve_structure(problem, Search("highs", dask=client))
     with pytest.raises(InputError, match="certificate must be None"):
-        solve_structure(problem, dask=client, certificate="x")
+        solve_structure(problem, Search(dask=client), certificate="x")
     with pytest.raises(InputError, match="no scheduler answers"):
-        solve_structure(problem, dask="tcp://127.0.0.1:9")
+        solve_structure(problem, Search(dask="tcp://127.0.0.1:9"))
 
 
 def test_classifiers_search_on_a_cluster(client: Any) -> None:

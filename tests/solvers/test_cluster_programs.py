@@ -18,7 +18,7 @@ import pytest
 from test_cluster import problem_of
 
 import marginbn
-from marginbn import OptimalityWarning, SolveResult, solve_structure
+from marginbn import OptimalityWarning, Search, SolveResult, solve_structure
 from marginbn.solvers import cluster
 from marginbn.solvers.result import check_result
 
@@ -91,7 +91,7 @@ def solve_while(
     problem = problem_of(14, seed=3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = solve_structure(problem, dask=client, **limits)
+        result = solve_structure(problem, Search(dask=client), **limits)
     assert done.is_set()
     check_result(problem, result)
     return result, [str(w.message) for w in caught if w.category is OptimalityWarning]
@@ -164,6 +164,6 @@ def test_a_worker_of_another_version_is_left_out(
     client = programs.client(2)
     monkeypatch.setattr(cluster, "RAMP_UP", 4)
     with pytest.warns(OptimalityWarning, match=r"worker tcp://127.*0\.1\.7"):
-        result = solve_structure(problem_of(14, seed=3), dask=client, time_limit=30.0)
+        result = solve_structure(problem_of(14, seed=3), Search(dask=client), time_limit=30.0)
     assert result.nodes > 100
     client.close(timeout=1)

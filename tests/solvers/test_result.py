@@ -295,9 +295,9 @@ def test_auto_takes_the_first_that_can(
 
 def test_unknown_solvers_and_bad_limits_are_told(problem: StructureProblem) -> None:
     """The message lists the solvers there are, and names the argument of a bad limit."""
-    with pytest.raises(InputError, match=r"solver must be 'auto' or one of \[.*got 'cplex'"):
+    with pytest.raises(InputError, match=r"solver must be one of \['auto', .*got 'cplex'"):
         solve_structure(problem, "cplex")
-    with pytest.raises(InputError, match="time_limit must be positive"):
+    with pytest.raises(InputError, match="time_limit must be a positive number"):
         solve_structure(problem, time_limit=0)
     with pytest.raises(InputError, match="gap_tolerance"):
         solve_structure(problem, gap_tolerance=-1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from exhaustive_search import Sample, best_objective
-from marginbn import solve_structure, verify_certificate
+from marginbn import Search, solve_structure, verify_certificate
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, margin_problem
@@ -93,7 +93,7 @@ def test_a_feature_with_one_state_has_no_parents_and_costs_nothing(class_arcs: s
 def test_groups_of_rows(binary: bool) -> None:
     """Bounds by groups prove the same optimum."""
     rows = sample(4, 3, binary=binary)
-    result = solve_structure(problem_of(rows), rows="groups")
+    result = solve_structure(problem_of(rows), Search(rows="groups"))
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(best_objective(rows, 2, GAMMA, "all"), rel=1e-6)
 

@@ -263,20 +263,18 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         """
         start: Structure | None = None
         search = self.search_settings()
+        alone = replace(search, time_limit=None, checkpoint=None, callback=None, dask=None)
         work_left = math.inf if per_solve is None else per_solve * len(gammas)
         counts = search.solver in ("auto", "branch_bound") and problem.candidates.max_parents <= 2
         by_clock = None if counts else search.inner_time_limit
         for i, gamma in enumerate(sorted(gammas, reverse=True)):
+            work = share_of(work_left, len(gammas) - i, search.inner_time_limit)
             result = solve_structure(
                 problem.with_gamma(gamma),
-                search.solver,
+                replace(alone, work_limit=work, verbose=0),
                 time_limit=budget.share(len(gammas) - i, by_clock),
-                work_limit=share_of(work_left, len(gammas) - i, search.inner_time_limit),
-                gap_tolerance=search.gap_tolerance,
                 start=start,
                 seed=seed_of(self.random_state),
-                memory_limit=search.memory_limit,
-                rows=search.rows,
             )
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt  # a fold with half a grid is no basis for a choice

@@ -38,8 +38,7 @@ from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
 from marginbn.scoring.local_scores import ScoringListener, local_scores
 from marginbn.solvers import solve_structure
-from marginbn.solvers.result import SolveResult, Status, TracePoint
-from marginbn.solvers.run import Callback, ConsoleListener
+from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.solve import Search
 
 
@@ -80,22 +79,13 @@ class SearchingEstimator(TableEstimator):
         self, time_limit: float | None, start: Structure | None = None
     ) -> dict[str, Any]:
         """Arguments of :func:`~marginbn.solvers.solve.solve_structure` besides the problem."""
-        search = self.search_settings()
-        limits = [limit for limit in (time_limit, search.time_limit) if limit is not None]
         return {
-            "solver": search.solver,
-            "time_limit": min(limits, default=None),
-            "gap_tolerance": search.gap_tolerance,
+            "solver": self.search_settings(),
+            "time_limit": time_limit,
             "start": start,
-            "callback": _listener(search),
             "seed": seed_of(self.random_state),
             "n_jobs": self.n_jobs,
-            "memory_limit": search.memory_limit,
-            "checkpoint": search.checkpoint,
             "certificate": self.certificate,
-            "rows": search.rows,
-            "dask": search.dask,
-            "work_limit": search.work_limit,
         }
 
     def _evidence(self, result: SolveResult, data: EncodedData, before: Stamp) -> Evidence:
@@ -123,19 +113,6 @@ class SearchingEstimator(TableEstimator):
             progress=ScoringListener() if self.search_settings().verbose else None,
             **options,
         )
-
-
-def _listener(search: Search) -> Callback | None:
-    """The user's callback and the progress that is shown, whichever are wanted."""
-    if not search.verbose:
-        return search.callback
-    console, callback = ConsoleListener(), search.callback or (lambda point: None)
-
-    def both(point: TracePoint) -> bool | None:
-        console(point)
-        return callback(point)
-
-    return both
 
 
 Stamp = tuple[int, int] | None
@@ -207,9 +184,8 @@ class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
         if self._compares_classes and data.n_classes == 1:
             return no_arcs(data)
         brake, seed = self.time_limit and self.time_limit / 10, seed_of(self.random_state)
-        found = solve_structure(
-            self.build_problem(data), work_limit=VALIDATION_WORK, time_limit=brake, seed=seed
-        )
+        search = Search(work_limit=VALIDATION_WORK)
+        found = solve_structure(self.build_problem(data), search, time_limit=brake, seed=seed)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # a validation must not go on by itself
         return found.structure

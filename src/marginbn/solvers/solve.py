@@ -27,10 +27,19 @@ from marginbn.solvers.result import (
     PROOF_TOLERANCE,
     SolveResult,
     Status,
+    TracePoint,
     check_result,
     relative_gap,
 )
-from marginbn.solvers.run import Callback, Limits, RowsInUse, Run, Solver, Stopped
+from marginbn.solvers.run import (
+    Callback,
+    ConsoleListener,
+    Limits,
+    RowsInUse,
+    Run,
+    Solver,
+    Stopped,
+)
 from marginbn.solvers.tree_search import begin
 
 _REGISTRY: dict[str, tuple[str, str]] = {
@@ -171,12 +180,30 @@ class Search:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # it never changes, and a client of a cluster cannot be copied
 
+    def limits(self, nodes: int | None = None) -> Limits:
+        """Of one solve."""
+        memory = parse_memory(self.memory_limit)
+        return Limits(self.time_limit, nodes, self.gap_tolerance, memory, self.work_limit)
+
+    def listener(self) -> Callback | None:
+        """The user's callback and the progress that is shown, whichever are wanted."""
+        if not self.verbose:
+            return self.callback
+        console, callback = ConsoleListener(), self.callback or (lambda point: None)
+
+        def both(point: TracePoint) -> bool | None:
+            console(point)
+            return callback(point)
+
+        return both
+
     def check(self) -> None:
         """Refuse values that make no sense."""
         known = ["auto", *solver_names()]
         if self.solver not in known:
             raise InputError(f"solver must be one of {known}, got {self.solver!r}")
-        check_rows(self.rows)
+        if self.rows not in get_args(RowsInUse):
+            raise InputError(f"rows must be one of {[*get_args(RowsInUse)]}, got {self.rows!r}")
         parse_memory(self.memory_limit)
         if not isinstance(self.checkpoint, str | os.PathLike | None):
             raise InputError(f"checkpoint must be a path or None, got {self.checkpoint!r}")
@@ -193,11 +220,11 @@ class Search:
 
 def solve_structure(
     problem: StructureProblem,
-    solver: SolverName = "auto",
+    solver: SolverName | Search = "auto",
     *,
     time_limit: float | None = None,
     node_limit: int | None = None,
-    gap_tolerance: float = 1e-6,
+    gap_tolerance: float | None = None,
     start: Structure | None = None,
     callback: Callback | None = None,
     seed: int = 0,
@@ -205,9 +232,6 @@ def solve_structure(
     memory_limit: int | float | str | None = None,
     checkpoint: PathLike | None = None,
     certificate: PathLike | None = None,
-    rows: RowsInUse = "auto",
-    work_limit: float | None = None,
-    dask: Any = None,
 ) -> SolveResult:
     """Find the best structure of a problem, with a proved bound.
 
@@ -216,22 +240,22 @@ def solve_structure(
     problem
         See :func:`marginbn.margin_problem` and :func:`marginbn.linear_problem`.
     solver
-        ``"auto"``, ``"branch_bound"``, ``"branch_cut"``, ``"dp"`` or ``"highs"``.
-    time_limit, node_limit, gap_tolerance
-        Limits; a limit is a normal ending and shows in the status.
+        ``"auto"``, ``"branch_bound"``, ``"branch_cut"``, ``"dp"``, ``"highs"``, or a
+        :class:`marginbn.Search`. Arguments of the same name go before its fields; of two time
+        limits the smaller one counts. ``Search(dask="local")`` starts ``n_jobs`` processes, or one
+        per core.
+    time_limit, node_limit
+        Limits of this call; a limit is a normal ending and shows in the status.
     start
         A structure to start from, made of the problem's candidates.
-    callback
-        Called with a :class:`TracePoint` at every improvement; a true return value stops.
+    gap_tolerance, callback, memory_limit, checkpoint
+        As in :class:`marginbn.Search`. The tree is kept in a checkpoint by ``branch_bound`` and
+        ``branch_cut``; other solvers keep incumbent and bound.
     seed
         Seed of the solver's heuristics.
     n_jobs
         Workers on one search tree, where the solver can use them (``branch_bound`` can); None
         means 1, -1 all cores.
-    memory_limit, checkpoint, rows, work_limit, dask
-        As in :class:`marginbn.Search`. Every call has the limits for itself. The tree is kept in a
-        checkpoint by ``branch_bound`` and ``branch_cut``; other solvers keep incumbent and bound.
-        ``dask="local"`` starts ``n_jobs`` processes, or one per core.
     certificate
         A file for a proof that others can check (:func:`marginbn.verify_certificate`). The solver
         then searches for at most 40 % of the time limit; the rest is for a search that keeps its
@@ -256,25 +280,36 @@ def solve_structure(
     >>> result.objective, result.structure.parents[2]
     (1.5, (0,))
     """
+    search = solver if isinstance(solver, Search) else Search(solver)
+    limits = [limit for limit in (time_limit, search.time_limit) if limit is not None]
+    given: dict[str, Any] = {
+        "time_limit": min(limits, default=None),
+        "gap_tolerance": gap_tolerance,
+        "callback": callback,
+        "memory_limit": memory_limit,
+        "checkpoint": checkpoint,
+    }
+    search = replace(search, **{name: value for name, value in given.items() if value is not None})
+    search.check()
     run = Run(
         problem,
-        Limits(time_limit, node_limit, gap_tolerance, parse_memory(memory_limit), work_limit),
+        search.limits(node_limit),
         seed=seed,
         n_jobs=effective_n_jobs(n_jobs),
-        callback=callback,
+        callback=search.listener(),
     )
-    chosen = _with_rows(choose_solver(problem, solver, run.memory, run.n_jobs), rows)
-    if solver == "auto" and chosen.may_run_out_of_memory:
+    chosen = _with_rows(choose_solver(problem, search.solver, run.memory, run.n_jobs), search.rows)
+    if search.solver == "auto" and chosen.may_run_out_of_memory:
         run.fallback = _fallback(chosen, run)
     if start is not None:
         run.start = problem.candidates.selection(start)
-    if checkpoint is not None:
-        run.checkpoint = Checkpoint(checkpoint, problem)
-    if dask is not None:
+    if search.checkpoint is not None:
+        run.checkpoint = Checkpoint(search.checkpoint, problem)
+    if search.dask is not None:
         if certificate is not None:
             raise InputError("certificate must be None with dask: write it in a solve without")
         cluster = import_module("marginbn.solvers.cluster")
-        result: SolveResult = cluster.solve_on_cluster(chosen, run, dask)
+        result: SolveResult = cluster.solve_on_cluster(chosen, run, search.dask)
     elif certificate is None:
         result = solve_with(chosen, run)
     else:
@@ -284,15 +319,8 @@ def solve_structure(
     return result
 
 
-def check_rows(rows: object) -> None:
-    """Refuse what is no choice of rows."""
-    if rows not in get_args(RowsInUse):
-        raise InputError(f"rows must be one of {[*get_args(RowsInUse)]}, got {rows!r}")
-
-
 def _with_rows(solver: Solver, rows: str) -> Solver:
     """The solver with this choice of margin rows."""
-    check_rows(rows)
     if rows == "auto":
         return solver
     if solver.name != "branch_bound":

@@ -7,14 +7,14 @@ import pytest
 
 from branch_bound_cases import random_problem
 from brute_force import brute_force
-from marginbn import InputError, solve_structure
+from marginbn import InputError, Search, solve_structure
 from marginbn.problem.array_types import FloatArray
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver, row_groups
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
-from marginbn.solvers.branch_bound.engine import Search
+from marginbn.solvers.branch_bound.engine import Search as EngineSearch
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, Groups, Sample, even_sample
 from marginbn.solvers.branch_bound.rows import Reduction
 from marginbn.solvers.memory import BranchBoundShape
@@ -168,7 +168,7 @@ def test_same_optimum_after_the_rows_have_taken_over(
     dense = Reduction(encode(problem).instance, 30.0, 0.35)
     run = Run(problem, n_jobs=n_jobs)
     begin(run)
-    search = Search(run, BranchBoundSolver(rows="groups"))
+    search = EngineSearch(run, BranchBoundSolver(rows="groups"))
     search.open()
     assert isinstance(search.rows, GroupedRows)
     assert search.rows.groups is None
@@ -204,7 +204,7 @@ def test_a_short_limit_takes_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BranchBoundShape, "BYTES_PER_SECOND", 1000)
 
     def is_grouped(limits: Limits, solver: BranchBoundSolver | None = None) -> bool:
-        search = Search(Run(problem, limits), solver or BranchBoundSolver())
+        search = EngineSearch(Run(problem, limits), solver or BranchBoundSolver())
         return isinstance(search.rows, GroupedRows)
 
     assert is_grouped(Limits(time=10.0))
@@ -223,9 +223,9 @@ def test_who_is_late_has_a_bound_before_the_first_climb(monkeypatch: pytest.Monk
     run = Run(problem)
     begin(run)
     bounds: list[float] = []
-    monkeypatch.setattr(Search, "_must_climb", True)
-    monkeypatch.setattr(Search, "_climb_first", lambda search, _: bounds.append(search.bound))
-    Search(run, BranchBoundSolver(rows="groups")).open()
+    monkeypatch.setattr(EngineSearch, "_must_climb", True)
+    monkeypatch.setattr(EngineSearch, "_climb_first", lambda search, _: bounds.append(search.bound))
+    EngineSearch(run, BranchBoundSolver(rows="groups")).open()
     assert bounds[0] < initial_bound(problem) * (1 - 1e-6)
 
 
@@ -233,6 +233,6 @@ def test_a_choice_of_rows_that_does_not_exist_is_refused() -> None:
     """So is one for a solver that has no groups."""
     problem = random_problem(np.random.default_rng(0), 3)
     with pytest.raises(InputError, match="rows must be one of"):
-        solve_structure(problem, rows="some")
+        solve_structure(problem, Search(rows="some"))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="'branch_bound'"):
-        solve_structure(problem, "highs", rows="groups")
+        solve_structure(problem, Search("highs", rows="groups"))

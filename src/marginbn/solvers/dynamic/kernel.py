@@ -11,9 +11,16 @@ from numpy.typing import NDArray
 from marginbn.problem.array_types import FloatArray, IntArray, WordArray
 from marginbn.solvers.compile import entry, kernel
 
-Bytes = NDArray[np.uint8]
-
 ONE = np.uint64(1)
+
+Layer = tuple[WordArray, FloatArray]
+"""Sets of one size with their costs."""
+Lists = tuple[IntArray, WordArray, FloatArray]
+"""Offsets, parent sets, costs."""
+Clusters = tuple[WordArray, FloatArray]
+"""Sets and multipliers."""
+Places = tuple[WordArray, FloatArray, NDArray[np.uint8]]
+"""Sets, values and newest variables of a table."""
 
 
 @kernel
@@ -28,17 +35,16 @@ def place_of(key: np.uint64, keys: WordArray, values: FloatArray) -> int:
 
 
 @kernel
-def rest_of(
-    placed: np.uint64, clusters: WordArray, multipliers: FloatArray, loses: FloatArray
-) -> float:
+def rest_of(placed: np.uint64, clusters: Clusters, loses: FloatArray) -> float:
     """Sum of the multipliers outside ``placed``; fills what each variable would take away."""
+    members, multipliers = clusters
     total = 0.0
     loses[:] = 0.0
-    for c in range(len(clusters)):
-        if clusters[c] & placed != 0:
+    for c in range(len(members)):
+        if members[c] & placed != 0:
             continue
         total += multipliers[c]
-        left = clusters[c]
+        left = members[c]
         v = 0
         while left != 0:
             if left & ONE:
@@ -50,19 +56,13 @@ def rest_of(
 
 @entry
 def expand(
-    sets: WordArray,
-    best: FloatArray,
+    layer: Layer,
     first: int,
     last: int,
-    offsets: IntArray,
-    masks: WordArray,
-    cost: FloatArray,
-    clusters: WordArray,
-    multipliers: FloatArray,
+    lists: Lists,
+    clusters: Clusters,
     upper: float,
-    keys: WordArray,
-    values: FloatArray,
-    newest: Bytes,
+    table: Places,
     state: FloatArray,
 ) -> int:
     """Add one variable to the sets from ``first`` to before ``last`` in every way that can pay.
@@ -70,13 +70,14 @@ def expand(
     ``state`` is (sets in the table, least value with the rest). Returns the first set that was not
     handled because the table is half full.
     """
+    (sets, best), (offsets, masks, cost), (keys, values, newest) = layer, lists, table
     n = len(offsets) - 1
     loses = np.empty(n)
     for s in range(first, last):
         if 2 * (state[0] + n) > len(keys):
             return s
         placed = sets[s]
-        rest = rest_of(placed, clusters, multipliers, loses)
+        rest = rest_of(placed, clusters, loses)
         for v in range(n):
             bit = ONE << np.uint64(v)
             if placed & bit != 0:
@@ -100,10 +101,6 @@ def expand(
                         state[1] = min(state[1], value + own_rest)
                     break
     return last
-
-
-Places = tuple[WordArray, FloatArray, Bytes]
-"""Sets, values and newest variables of a table."""
 
 
 @entry

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
-from marginbn.problem.array_types import FloatArray, IntArray, WordArray
-from marginbn.solvers.dynamic.kernel import enlarge, expand
+from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.solvers.dynamic.kernel import Clusters, Layer, Lists, enlarge, expand
 from marginbn.solvers.memory import TABLE_BYTES, TRACE_BYTES, list_bytes
 from marginbn.solvers.orders.ascent import Ascent, dual_ascent
 from marginbn.solvers.orders.local_search import OrderSearch
 from marginbn.solvers.orders.parent_lists import ParentLists
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run, Stopped
-
-Lists = tuple[IntArray, WordArray, FloatArray]
-"""Offsets, parent sets, costs."""
-Clusters = tuple[WordArray, FloatArray]
-"""Sets and multipliers."""
 
 SMALL = 12
 """Up to so many variables the layers take less time than a good bound."""
@@ -45,13 +39,6 @@ ROOM = 1 << 12
 """Places of the first table."""
 
 
-class Layer(NamedTuple):
-    """Sets of one size with their costs."""
-
-    sets: WordArray
-    best: FloatArray
-
-
 class Table:
     """The layer that is being made."""
 
@@ -67,35 +54,6 @@ class Table:
     def room(self) -> int:
         """Places."""
         return len(self.arrays[0])
-
-    def expand(
-        self, layer: Layer, first: int, last: int, lists: Lists, clusters: Clusters, upper: float
-    ) -> int:
-        """Add the sets that come of some of a layer; see the kernel."""
-        keys, values, newest = self.arrays
-        offsets, masks, cost = lists
-        return expand(
-            layer.sets,
-            layer.best,
-            first,
-            last,
-            offsets,
-            masks,
-            cost,
-            clusters[0],
-            clusters[1],
-            upper,
-            keys,
-            values,
-            newest,
-            self.state,
-        )
-
-    def grown(self, room: int) -> Table:
-        """The same with more places."""
-        larger = Table(room, self.state)
-        enlarge(self.arrays, larger.arrays)
-        return larger
 
 
 class LayerSearch:
@@ -123,11 +81,11 @@ class LayerSearch:
             return Status.OPTIMAL
         lists = self._useful_lists(ascent)
         clusters = (np.ascontiguousarray(ascent.clusters[:, 0]), ascent.multipliers)
-        layer = Layer(np.zeros(1, np.uint64), np.zeros(1))
+        layer = np.zeros(1, np.uint64), np.zeros(1)
         for size in range(1, self._n + 1):
-            self._run.offer(self._orders.search(min(SHARE * len(layer.sets), 10**8)))
+            self._run.offer(self._orders.search(min(SHARE * len(layer[0]), 10**8)))
             layer = self._next(layer, lists, clusters, is_last=size == self._n)
-            if not len(layer.sets):  # nothing is better than the incumbent
+            if not len(layer[0]):  # nothing is better than the incumbent
                 self._run.improve_bound(self._run.objective)
                 return Status.OPTIMAL
         self._run.offer(self._orders.selection(self._way_back()))
@@ -171,23 +129,17 @@ class LayerSearch:
         offsets = ends[lists.offsets].astype(np.int64)
         return offsets, np.ascontiguousarray(lists.masks[keep, 0]), lists.cost[keep]
 
-    def _next(
-        self,
-        layer: Layer,
-        lists: Lists,
-        clusters: Clusters,
-        *,
-        is_last: bool,
-    ) -> Layer:
+    def _next(self, layer: Layer, lists: Lists, clusters: Clusters, *, is_last: bool) -> Layer:
         """The sets of one more variable."""
         run, table = self._run, Table(ROOM)
         done = 0
-        while done < len(layer.sets):
+        while done < len(layer[0]):
             self._poll(done)
-            until = min(done + PORTION, len(layer.sets))
-            reached = table.expand(layer, done, until, lists, clusters, self._upper())
+            until = min(done + PORTION, len(layer[0]))
+            places, state = table.arrays, table.state
+            reached = expand(layer, done, until, lists, clusters, self._upper(), places, state)
             if reached < until:
-                table = self._enlarged(table, layer)
+                table = self._enlarged(table, len(layer[0]))
             run.nodes += reached - done
             done = reached
         found = np.isfinite(table.arrays[1])
@@ -198,7 +150,7 @@ class LayerSearch:
         if len(keys) and not is_last:
             reachable = max(self._top - float(table.state[1]), run.objective)
             run.improve_bound(reachable + self._slack)
-        return Layer(keys, best)
+        return keys, best
 
     def _poll(self, done: int) -> None:
         self._run.poll()
@@ -206,12 +158,14 @@ class LayerSearch:
         if limit is not None and self._run.nodes >= limit:
             raise Stopped(Status.NODE_LIMIT)
 
-    def _enlarged(self, table: Table, layer: Layer) -> Table:
+    def _enlarged(self, table: Table, n_sets: int) -> Table:
         """A table of twice the places, if the memory allows."""
-        needed = TABLE_BYTES * (3 * table.room + len(layer.sets)) + self._kept_bytes
+        needed = TABLE_BYTES * (3 * table.room + n_sets) + self._kept_bytes
         if needed > self._room:
             raise Stopped(Status.MEMORY_LIMIT)
-        return table.grown(2 * table.room)
+        larger = Table(2 * table.room, table.state)
+        enlarge(table.arrays, larger.arrays)
+        return larger
 
     def _way_back(self) -> IntArray:
         """The order of the best structure, from the last layer to the first."""
