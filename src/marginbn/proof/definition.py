@@ -21,6 +21,7 @@ from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.problem.scores import SCORES
 from marginbn.proof.certificate import Candidates, Data, Score
+from marginbn.proof.checker.pruning import MOST_TOTAL
 from marginbn.proof.checker.values import decomposable_scores
 from marginbn.proof.record import score_slack
 
@@ -148,8 +149,12 @@ class Definition:
             data = define_data(behind)
             data = replace(data, codes=np.ascontiguousarray(data.codes, dtype=np.int32))
         shape = problem.candidates
-        is_forest = not problem.is_linear and shape.is_class_restricted and shape.max_parents <= 2
-        kept = problem if is_forest else drop_dominated(problem)  # as the relaxation does
+        has_class = shape.is_class_restricted and shape.max_parents <= 2
+        is_forest = has_class and not problem.is_linear
+        # the few sets of a class are all kept where rows are so heavy that a checker cannot tell
+        # equal scores
+        is_whole = has_class and float(data.weights.sum()) > MOST_TOTAL
+        kept = problem if is_forest or is_whole else drop_dominated(problem)
         candidates = define_candidates(kept)
         numbers = shape.places_in(kept.candidates)
         return cls(problem, data, define_score(problem), candidates, numbers, is_forest)
