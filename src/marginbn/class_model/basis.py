@@ -33,12 +33,13 @@ B is zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import ArrayLike, NDArray
 
 from marginbn.class_model.kernels.gather import Codes, TableLayout
@@ -236,14 +237,14 @@ def _learn_feature(
         for n in (EFFECT_CELLS, FAMILY_CELLS, BINS_WITHOUT_CUT)
     )
     family_cuts = np.union1d(bins.cuts, coarse)
-    bins = bins if bins.cuts else replace(bins, cuts=tuple(few.tolist()))
+    bins = bins if bins.cuts else structs.replace(bins, cuts=tuple(few.tolist()))
     cuts = np.unique(np.concatenate([bins.cuts, family_cuts, fine]))
     codes = np.searchsorted(cuts, values)
     counts = _total(codes, own_weights, len(cuts) + 1)
     positions = _total(codes, own_weights * _standardise(values, own_weights), len(cuts) + 1)
     positions /= np.maximum(counts, TINY)
     counts = np.append(counts, [weights[~known].sum()] * bins.missing_state)
-    coding = replace(bins, cuts=tuple(cuts.tolist()))
+    coding = structs.replace(bins, cuts=tuple(cuts.tolist()))
     family = _group(cuts, family_cuts, bins.missing_state)
     return FeatureCells(coding, bins, tuple(counts.tolist()), tuple(positions.tolist()), family)
 

@@ -13,6 +13,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn import files
@@ -87,7 +88,7 @@ def _model_difference(model: Model, data: Data) -> str:
     """Where coding, class labels or counted tables are not those of the rows of a certificate."""
     classes = {"labels": model.classes_.tolist()} if isinstance(model, BaseBNClassifier) else None
     record = {
-        "coding": [vars(coding) for coding in model.coding_.columns],
+        "coding": [structs.asdict(coding) for coding in model.coding_.columns],
         "preparation": None,
         "classes": classes,
         "network": network_to_dict(model.network_),
@@ -184,7 +185,9 @@ def full_statement(classifier: BaseBNClassifier, table: Table) -> Statement:
 
 def coding_record(model: Model) -> list[dict[str, Any]]:
     """How values become states, as in model files, without values to draw from."""
-    own = [{k: v for k, v in vars(c).items() if k != "values"} for c in model.coding_.columns]
+    own = [
+        {k: v for k, v in structs.asdict(c).items() if k != "values"} for c in model.coding_.columns
+    ]
     return [{k: list(v) if isinstance(v, tuple) else v for k, v in one.items()} for one in own]
 
 

@@ -25,7 +25,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginbn.classifiers.base import FIXED, BaseBNClassifier
 from marginbn.classifiers.measures import Quality
-from marginbn.data.columns import Column
 from marginbn.data.labelled import (
     LabelledTable,
     class_factors,
@@ -394,9 +393,6 @@ def _as_array(features: Table) -> NDArray[Any]:
     """Numbers with NaN and labels with a word for missing, side by side."""
     array = np.empty((features.n_rows, features.n_columns), dtype=object)
     for i, column in enumerate(features.columns):
-        array[:, i] = column.numbers if column.kind == "numeric" else _labels(column)
+        is_numeric, labels = column.kind == "numeric", np.array([*column.labels, _ABSENT], object)
+        array[:, i] = column.numbers if is_numeric else labels[column.codes]
     return array
-
-
-def _labels(column: Column) -> NDArray[Any]:
-    return np.array([*column.labels, _ABSENT], dtype=object)[column.codes]

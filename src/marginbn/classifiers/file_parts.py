@@ -35,7 +35,6 @@ import math
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -43,10 +42,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 import numpy as np
 import sklearn
+from msgspec import structs
 from numpy.typing import NDArray
 
 from marginbn.classifiers.trained import HeldOut
-from marginbn.data.columns import WantedKind
 from marginbn.data.encode import Coding, TableCoding
 from marginbn.data.preparation import ColumnPlan, Preparation
 from marginbn.exceptions import InputError
@@ -109,29 +108,12 @@ def _decode_pair(pair: object, place: str) -> tuple[str | int, Any]:
     raise MisfitError(f"{place}: must be a key and a value, got {shorten(pair)}")
 
 
-class PlanShape(Shape, frozen=True):
-    """One column in the file."""
-
-    name: str
-    kind: WantedKind
-    left_out: str
-    merged: tuple[str, ...]
-    other: str
-
-
-def write_preparation(preparation: Preparation) -> list[dict[str, object]] | None:
-    """The entry of the file; None where every column is used as it is."""
-    return None if preparation.is_plain else [vars(plan) for plan in preparation.columns]
-
-
-def read_preparation(shapes: tuple[PlanShape, ...] | None, coding: TableCoding) -> Preparation:
+def read_preparation(plans: tuple[ColumnPlan, ...] | None, coding: TableCoding) -> Preparation:
     """What becomes of the columns, which must come out as those of the coding."""
     found = [(column.name, column.kind) for column in coding.columns]
-    if shapes is None:
+    if plans is None:
         return Preparation.unchanged(dict(found))
-    preparation = Preparation(
-        tuple(ColumnPlan(**msgspec.structs.asdict(shape)) for shape in shapes)
-    )
+    preparation = Preparation(plans)
     if preparation.results != found:
         raise MisfitError("$.preparation: does not make the columns of the coding")
     return preparation
@@ -167,14 +149,16 @@ def provenance_of(
     data_name: str | None = None,
 ) -> Provenance:
     """That of a classifier that was loaded, or what can be said of one that was fitted here."""
+    python, learn = platform.python_version(), sklearn.__version__
+    versions = {"python": python, "numpy": np.__version__, "scikit-learn": learn}
     known: Provenance = classifier.provenance_ or Provenance(
-        _now(), _versions(), classifier.data_fingerprint_
+        _now(), versions, classifier.data_fingerprint_
     )
-    known = msgspec.structs.replace(known, data_name=data_name or known.data_name)
+    known = structs.replace(known, data_name=data_name or known.data_name)
     if held_out is None:
         return known
     measures = {k: v if v is not None and math.isfinite(v) else None for k, v in held_out.items()}
-    return msgspec.structs.replace(known, held_out=measures)
+    return structs.replace(known, held_out=measures)
 
 
 def _now() -> str:
@@ -190,14 +174,6 @@ def _now() -> str:
                 f"got {seconds!r}; correct it or unset it"
             ) from None
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
 
 
 Weight = Annotated[float, msgspec.Meta(ge=0)]
@@ -321,7 +297,7 @@ def read_class_model(shape: ModelShape, coding: TableCoding, n_classes: int) -> 
 def _read_cells(shape: CellsShape, bins: Coding, place: str) -> FeatureCells:
     from marginbn.class_model.basis import FeatureCells
 
-    coding = replace(bins, cuts=shape.cuts, values=())
+    coding = structs.replace(bins, cuts=shape.cuts, values=())
     is_number = bins.kind == "numeric"
     arity = len(shape.cuts) + 1 if is_number else len(bins.categories)
     if len(shape.weights) != arity + bins.missing_state:

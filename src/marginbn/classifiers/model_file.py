@@ -38,11 +38,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, overload
 
 import msgspec
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -54,7 +54,6 @@ from marginbn.classifiers.file_parts import (
     HeldOutShape,
     ModelShape,
     NotPlainError,
-    PlanShape,
     Provenance,
     decode_value,
     encode_value,
@@ -64,7 +63,6 @@ from marginbn.classifiers.file_parts import (
     read_preparation,
     write_class_model,
     write_held_out,
-    write_preparation,
 )
 from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.classifiers.max_margin_cv import MaxMarginBNClassifierCV
@@ -72,7 +70,7 @@ from marginbn.classifiers.naive_bayes import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.search import GenerativeBNClassifier, MaxMarginBNClassifier
 from marginbn.classifiers.validation import set_feature_names
 from marginbn.data.encode import Coding, TableCoding
-from marginbn.data.preparation import Preparation
+from marginbn.data.preparation import ColumnPlan, Preparation
 from marginbn.exceptions import InputError, warn_user
 from marginbn.export.native import NetworkShape, build_network, check_length, network_to_dict
 from marginbn.files import (
@@ -135,25 +133,6 @@ class _Classes(Shape, frozen=True):
             raise ValueError(f"labels must be of the type {self.dtype}")
 
 
-class _Coding(Shape, frozen=True):
-    name: str
-    kind: Literal["numeric", "categorical"]
-    cuts: tuple[float, ...]
-    categories: tuple[str | bool | int | float, ...]
-    missing_state: bool
-    values: tuple[tuple[float, ...], ...]
-
-    def __post_init__(self) -> None:
-        if any(a >= b for a, b in pairwise(self.cuts)):
-            raise ValueError("cuts must be increasing")
-        if len({*map(str, self.categories)}) < len(self.categories):
-            raise ValueError("categories must be distinct")
-        if self.categories if self.kind == "numeric" else self.cuts:
-            raise ValueError(f"a {self.kind} column has either cuts or categories")
-        if self.values and (not all(self.values) or len(self.values) != len(self.cuts) + 1):
-            raise ValueError("values must be empty or have values of every bin")
-
-
 class _Result(Shape, frozen=True):
     objective: Number
     bound: Number
@@ -192,7 +171,7 @@ class _Model(Shape, frozen=True):
     params: dict[str, Any]
     classes: _Classes | None
     feature_names: list[str] | None
-    coding: tuple[_Coding, ...]
+    coding: tuple[Coding, ...]
     n_samples: Count
     n_dropped: Count
     result: _Result | None
@@ -202,7 +181,7 @@ class _Model(Shape, frozen=True):
     class_model: ModelShape | None
     held_out: HeldOutShape | None
     network: NetworkShape
-    preparation: tuple[PlanShape, ...] | None
+    preparation: tuple[ColumnPlan, ...] | None
     about: Provenance
 
 
@@ -231,7 +210,7 @@ def save_model(
         raise InputError("held_out measures belong to classifiers; a network has none")
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
-    result = model.result_
+    result, plans = model.result_, model.preparation_
     if result is not None and isinstance(model, BNClassifier):
         last = TracePoint(result.work, result.objective, result.bound, result.scale)
         result = replace(result, seconds=result.work, trace=(last,))  # the same on every machine
@@ -244,7 +223,7 @@ def save_model(
         "params": _plain_parameters(model),
         "classes": None if is_learner else _write_classes(model.classes_),
         "feature_names": None if names is None else [str(n) for n in names],
-        "coding": [vars(coding) for coding in model.coding_.columns],
+        "coding": [*map(structs.asdict, model.coding_.columns)],
         "n_samples": model.n_samples_,
         "n_dropped": model.n_dropped_,
         "result": None if result is None else _write_result(result),
@@ -256,8 +235,8 @@ def save_model(
         "class_model": None if trained is None else write_class_model(trained),
         "held_out": None if judged is None else write_held_out(judged, model.classes_),
         "network": network_to_dict(model.network_),
-        "preparation": write_preparation(model.preparation_),
-        "about": msgspec.structs.asdict(provenance_of(model, held_out, data_name)),
+        "preparation": None if plans.is_plain else [*map(structs.asdict, plans.columns)],
+        "about": structs.asdict(provenance_of(model, held_out, data_name)),
     }
     write_json(path, record)
 
@@ -334,7 +313,7 @@ def load_model(path: PathLike, kind: type[Any] = BaseBNClassifier) -> Any:
             None if shape.result is None else _read_result(shape.result, network.structure),
             shape.n_samples,
             shape.n_dropped,
-            Evidence("file", **msgspec.structs.asdict(shape.evidence)),
+            Evidence("file", **structs.asdict(shape.evidence)),
             shape.about.data_sha256,
             _read_tables(model, shape, coding),
             None if shape.held_out is None else read_held_out(shape.held_out, classes),
@@ -415,20 +394,17 @@ def _read_classes(shape: _Classes, network: BayesianNetwork) -> NDArray[Any]:
     return classes
 
 
-def _read_codings(shapes: Sequence[_Coding], variables: Sequence[Variable]) -> TableCoding:
+def _read_codings(codings: tuple[Coding, ...], variables: Sequence[Variable]) -> TableCoding:
     """Codings of all columns, which must fit the variables of the network."""
-    check_length(shapes, len(variables), "$.coding")
-    codings = []
-    for i, (shape, variable) in enumerate(zip(shapes, variables, strict=True)):
-        coding = Coding(**msgspec.structs.asdict(shape))
+    check_length(codings, len(variables), "$.coding")
+    for i, (coding, variable) in enumerate(zip(codings, variables, strict=True)):
         found = coding.variable
         if (found.name, found.arity) != (variable.name, variable.arity):
             raise MisfitError(
                 f"$.coding[{i}]: makes {shorten(found.name)} with {found.arity} states, but the "
                 f"network has {shorten(variable.name)} with {variable.arity}"
             )
-        codings.append(coding)
-    return TableCoding(tuple(codings))
+    return TableCoding(codings)
 
 
 def _encode_number(value: float) -> float | str:

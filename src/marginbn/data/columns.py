@@ -153,18 +153,6 @@ class Column:
         return Column.numeric(self.name, levels[self.codes])
 
 
-def is_code_like(numbers: FloatArray) -> bool:
-    """Whether numbers are whole and have one to ten distinct values, as codes have.
-
-    Examples
-    --------
-    >>> is_code_like(np.array([0.0, 1.0, 1.0])), is_code_like(np.array([0.5, 1.0]))
-    (True, False)
-    """
-    few = few_values(numbers[~np.isnan(numbers)], set())
-    return bool(few)
-
-
 def few_values(present: FloatArray, known: set[float]) -> set[float] | None:
     """The distinct values with those known before; None once one is no whole number or there are
     too many.

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,14 +33,14 @@ from marginbn.data.discretize import (
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError, warn_user
+from marginbn.files import Shape
 from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.labels import MISSING_LABEL
 
 
-@dataclass(frozen=True)
-class Coding:
-    """States of one feature column.
+class Coding(Shape, frozen=True):
+    """States of one feature column, as it stands in model files too.
 
     Parameters
     ----------
@@ -60,6 +61,16 @@ class Coding:
     categories: tuple[Scalar, ...] = ()
     missing_state: bool = False
     values: tuple[tuple[float, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(a >= b for a, b in pairwise(self.cuts)):
+            raise ValueError("cuts must be increasing")
+        if len({*map(str, self.categories)}) < len(self.categories):
+            raise ValueError("categories must be distinct")
+        if self.categories if self.kind == "numeric" else self.cuts:
+            raise ValueError(f"a {self.kind} column has either cuts or categories")
+        if self.values and (not all(self.values) or len(self.values) != len(self.cuts) + 1):
+            raise ValueError("values must be empty or have values of every bin")
 
     @property
     def variable(self) -> Variable:

@@ -21,9 +21,9 @@ A share estimated from the sample has a standard error of at most 1 / (2 sqrt(25
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -283,7 +283,7 @@ def cost_of_places(
     if policy in ("state", "auto"):
         states = list(missing) if policy == "state" else _columns_with_state(missing, codes)
     dropping = [name for name in missing if name not in states and policy != "keep"]
-    kept = ~_any([missing[name] for name in dropping], len(codes))
+    kept = ~reduce(np.logical_or, [missing[n] for n in dropping], np.zeros(len(codes), np.bool_))
     is_lost = (np.bincount(codes) > 0) & (np.bincount(codes[kept], minlength=codes.max() + 1) == 0)
     lost = classes[np.flatnonzero(is_lost)]
     return MissingCost(kept, tuple(states), tuple(dropping), tuple(lost.tolist()))
@@ -294,19 +294,12 @@ def _columns_with_state(missing: Mapping[str, BoolArray], codes: NDArray[np.inte
     few = [name for name, places in missing.items() if places.mean() <= MOST_ROWS]
     few.sort(key=lambda name: int(missing[name].sum()))
     while few:
-        dropped = _any([missing[name] for name in few], len(codes))
+        dropped = reduce(np.logical_or, [missing[name] for name in few])
         of_class = np.bincount(codes, dropped) / np.maximum(np.bincount(codes), 1)
         if dropped.mean() <= MOST_ROWS and of_class.max() <= MOST_OF_A_CLASS:
             break
         few.pop()  # the column that costs most
     return [name for name in missing if name not in few]
-
-
-def _any(places: Sequence[BoolArray], n_rows: int) -> BoolArray:
-    found = np.zeros(n_rows, dtype=np.bool_)
-    for one in places:
-        found |= one
-    return found
 
 
 def report_cost(cost: MissingCost, missing: Mapping[str, BoolArray], policy: str) -> None:

@@ -56,6 +56,7 @@ from marginbn.data.texts import (
     read_as,
 )
 from marginbn.exceptions import InputError
+from marginbn.files import Shape
 from marginbn.problem.array_types import CodeArray, IntArray
 
 OTHER_LABEL = "other"
@@ -63,9 +64,8 @@ MAX_STATES = 50
 """States of a categorical column, at most."""
 
 
-@dataclass(frozen=True)
-class ColumnPlan:
-    """What becomes of one column.
+class ColumnPlan(Shape, frozen=True):
+    """What becomes of one column, as it stands in model files too.
 
     Parameters
     ----------
@@ -391,11 +391,10 @@ class RowCoder:
 
     def __init__(self, preparation: Preparation, coding: TableCoding) -> None:
         self._columns: list[tuple[int, str, Any, int]] = []
-        plans = [preparation.columns[i] for i in preparation.used]
+        plans = preparation.used_plans
         self.is_usable = all(plan.kind in ("numeric", "categorical") for plan in plans)
-        if not self.is_usable:
-            return
-        for position, plan, own in zip(preparation.used, plans, coding.columns, strict=True):
+        pairs = zip(preparation.used, plans, coding.columns, strict=True)
+        for position, plan, own in pairs if self.is_usable else ():
             known: Any = own.cuts
             if own.kind == "categorical":
                 known = {str(category): code for code, category in enumerate(own.categories)}
@@ -413,7 +412,9 @@ class RowCoder:
             if value is None or value != value:
                 codes[0, k] = missing
             elif isinstance(known, dict):
-                code = known.get(value if type(value) is str else _label_of(value))
+                if isinstance(value, (int, float, np.generic)):
+                    value = str(tidy(value))
+                code = known.get(value) if type(value) is str else None
                 if code is None:
                     return None
                 codes[0, k] = code
@@ -433,11 +434,6 @@ def encode_row(
         kept = coding.__dict__["_row_coder"] = preparation, RowCoder(preparation, coding)
     coder: RowCoder = kept[1]
     return coder.encode(row) if coder.is_usable else None
-
-
-def _label_of(value: Any) -> str | None:
-    """The label of a number or a boolean; None of what is to be looked at more closely."""
-    return str(tidy(value)) if isinstance(value, (int, float, np.generic)) else None
 
 
 # --- identifiers ----------------------------------------------------------------------------------

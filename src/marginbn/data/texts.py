@@ -29,7 +29,7 @@ from marginbn.data.columns import (
     Column,
     Kind,
     WantedKind,
-    is_code_like,
+    few_values,
     parse_number,
     tidy,
 )
@@ -140,7 +140,7 @@ def find_amounts(
         n_words = sum(n for (_, n), number in zip(seen, numbers, strict=True) if number is None)
         values = np.array([number for number in numbers if number is not None])
         is_list = len(words) > MOST_DIFFERENT_WORDS or n_words > MOST_WORDS * counts.sum()
-        if is_list or len(values) == 0 or is_code_like(values):
+        if is_list or len(values) == 0 or few_values(values, set()):  # codes, perhaps
             continue
         if best is None or len(words) < len(best[1]):
             best = kind, words

@@ -499,7 +499,7 @@ def encode_training(
 
 def _missing_of(found: Survey, preparation: Preparation) -> Places:
     """Where values of the prepared columns are missing; words among amounts are, too."""
-    plans = [plan for plan in preparation.columns if not plan.left_out]
+    plans = preparation.used_plans
     missing = {
         name: found.missing[plan.name]
         for plan in plans

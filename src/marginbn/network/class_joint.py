@@ -101,7 +101,10 @@ class ClassJoint:
         return result
 
     def _with_missing(self, columns: IndexArray, missing: BoolArray) -> FloatArray:
-        barren = _barren_entries(self.structure, missing)
+        barren = missing.copy()
+        for child in reversed(self.structure.order):
+            for parent in self.structure.parents[child]:
+                barren[parent] &= barren[child]
         hidden = missing & ~barren
         result = np.empty((self.arities[CLASS], columns.shape[1]))
         for rows in _batches(hidden, self._is_poolable):
@@ -212,15 +215,6 @@ def _restrict(family: Family, columns: IndexArray, free: BoolArray) -> Factor:
     if not observed:
         return Factor(scope, rows[..., np.newaxis].copy())
     return Factor(scope, np.ascontiguousarray(np.moveaxis(rows, 0, -1)))
-
-
-def _barren_entries(structure: Structure, missing: BoolArray) -> BoolArray:
-    """Missing entries all of whose children are barren as well (same row)."""
-    barren = missing.copy()
-    for child in reversed(structure.order):
-        for parent in structure.parents[child]:
-            barren[parent] &= barren[child]
-    return barren
 
 
 def _batches(hidden: BoolArray, is_poolable: Callable[[BoolArray], bool]) -> Iterator[IndexArray]:

@@ -171,7 +171,11 @@ def plan_elimination(
         order.append(variable)
         largest, total = max(largest, cost), total + cost
         _check_axes(len(neighbours[variable]) + 1)
-        for u in _connect_neighbours(neighbours, variable):
+        around = neighbours.pop(variable)
+        for u in around:  # all neighbours are joined, as the message will join them
+            neighbours[u] |= around
+            neighbours[u] -= {u, variable}
+        for u in around:
             if u in costs:
                 costs[u] = cells(u)
                 heapq.heappush(queue, (costs[u], u))
@@ -188,15 +192,6 @@ def _interaction_graph(scopes: Iterable[tuple[int, ...]]) -> dict[int, set[int]]
     for v, adjacent in neighbours.items():
         adjacent.discard(v)
     return neighbours
-
-
-def _connect_neighbours(neighbours: dict[int, set[int]], variable: int) -> set[int]:
-    """Remove a variable and join all its neighbours, as the message it leaves will."""
-    around = neighbours.pop(variable)
-    for u in around:
-        neighbours[u] |= around
-        neighbours[u] -= {u, variable}
-    return around
 
 
 def check_cells(cells: int) -> None:
@@ -293,29 +288,6 @@ def divide(numerator: Factor, denominator: Factor) -> Factor:
     return Factor(numerator.scope, values)
 
 
-def trace_back(trail: Sequence[Step], observed: Mapping[int, int]) -> dict[int, int]:
-    """Best state of every variable, the last eliminated first; the first state of equals."""
-    codes = dict(observed)
-    for step in reversed(trail):
-        scope = step.product.scope
-        row = tuple(slice(None) if v == step.variable else codes[v] for v in scope)
-        codes[step.variable] = int(step.product.values[..., 0][row].argmax())
-    return codes
-
-
-def draw_back(trail: Sequence[Step], codes: CodeArray, rng: np.random.Generator) -> None:
-    """Fill in the columns of the eliminated variables with independent draws.
-
-    With the later variables drawn, a step's product is proportional to the conditional
-    distribution of its own variable.
-    """
-    for step in reversed(trail):
-        scope = step.product.scope
-        table = np.moveaxis(step.product.values[..., 0], scope.index(step.variable), -1)
-        others = tuple(codes[:, v] for v in scope if v != step.variable)
-        codes[:, step.variable] = draw_states(table, others, len(codes), rng)
-
-
 def draw_states(
     log_table: FloatArray,
     given: tuple[NDArray[np.integer], ...],
@@ -365,16 +337,29 @@ class Inference:
         return {v: marginalise(belief, (v,)).values[:, 0] for v, belief in beliefs.items()}
 
     def most_probable(self, observed: Mapping[int, int]) -> dict[int, int]:
-        """The most probable state of all variables."""
-        return trace_back(self._full_trail(observed, max_out), observed)
+        """The most probable state of all variables; the first state of equals."""
+        codes = dict(observed)
+        for step in reversed(self._full_trail(observed, max_out)):
+            scope = step.product.scope
+            row = tuple(slice(None) if v == step.variable else codes[v] for v in scope)
+            codes[step.variable] = int(step.product.values[..., 0][row].argmax())
+        return codes
 
     def draw(self, n: int, observed: Mapping[int, int], rng: np.random.Generator) -> CodeArray:
-        """Independent draws of all variables given the evidence, int32 (n, n_variables)."""
+        """Independent draws of all variables given the evidence, int32 (n, n_variables).
+
+        With the later variables drawn, the product of a step is proportional to the conditional
+        distribution of its own variable.
+        """
         codes = np.empty((n, len(self.arities)), dtype=np.int32)
         trail = self._full_trail(observed, sum_out)
         for variable, state in observed.items():
             codes[:, variable] = state
-        draw_back(trail, codes, rng)
+        for step in reversed(trail):
+            scope = step.product.scope
+            table = np.moveaxis(step.product.values[..., 0], scope.index(step.variable), -1)
+            others = tuple(codes[:, v] for v in scope if v != step.variable)
+            codes[:, step.variable] = draw_states(table, others, n, rng)
         return codes
 
     def entry(self, i: int, codes: Mapping[int, int]) -> float:

@@ -168,10 +168,21 @@ class Explanation:
         return f"{title}, odds {_odds(self.log_margin)}"
 
     def _terms(self, most: int) -> list[tuple[str, float]]:
-        """The lines of the table: contributions, the rest, the sum."""
-        shown, rest = split_largest(self.contributions, most)
+        """The lines of the table: contributions, then zeros and what exceeds ``most`` in one line,
+        the sum.
+        """
+        if most < 1:
+            raise InputError(f"most must be at least 1, got {most}")
+        n_moving = sum(c.value != 0 for c in self.contributions)  # sorted by size: zeros are last
+        cut = min(n_moving, most)
+        shown, rest = self.contributions[:cut], self.contributions[cut:]
         terms = [(shorten(c.condition, _LINE), c.value) for c in shown]
-        return [*terms, *sum_rest(rest), ("log-odds", self.log_margin)]
+        if rest:
+            n_missing = sum(c.state is None for c in rest)
+            parts = (len(rest) - n_missing, "other variable"), (n_missing, "missing feature")
+            name = ", ".join(counted(count, noun) for count, noun in parts if count)
+            terms.append((name, math.fsum(c.value for c in rest)))
+        return [*terms, ("log-odds", self.log_margin)]
 
     def _repr_html_(self) -> str:
         """The table with bars that notebooks show."""
@@ -320,25 +331,6 @@ class Explanations(Sequence[Explanation]):
         shown = "\n\n".join(str(self[i]) for i in range(min(len(self), _SHOWN)))
         more = f"\n\n... ({counted(len(self), 'row')} in all)" if len(self) > _SHOWN else ""
         return shown + more
-
-
-def split_largest(
-    contributions: Sequence[Contribution], most: int
-) -> tuple[Sequence[Contribution], Sequence[Contribution]]:
-    """Contributions to show one by one, and the rest: zeros, and what exceeds ``most``."""
-    if most < 1:
-        raise InputError(f"most must be at least 1, got {most}")
-    n_moving = sum(c.value != 0 for c in contributions)  # sorted by size: zeros are last
-    cut = min(n_moving, most)
-    return contributions[:cut], contributions[cut:]
-
-
-def sum_rest(rest: Sequence[Contribution]) -> list[tuple[str, float]]:
-    """As in ``3 other variables, 1 missing feature``, with their sum; nothing of none."""
-    n_missing = sum(c.state is None for c in rest)
-    parts = (len(rest) - n_missing, "other variable"), (n_missing, "missing feature")
-    name = ", ".join(counted(count, noun) for count, noun in parts if count)
-    return [(name, math.fsum(c.value for c in rest))] if rest else []
 
 
 def plain_label(label: Any) -> Any:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from marginbn.data.columns import parse_number, tidy
+from marginbn.data.columns import is_missing, parse_number, tidy
 from marginbn.exceptions import InputError
 from marginbn.network.wording import bin_limits, listing
 from marginbn.problem.encoded import Variable
@@ -43,7 +43,7 @@ def state_of(variable: Variable, value: Any) -> int:
     >>> state_of(Variable("smokes", ("False", "True")), True)
     1
     """
-    if _is_missing(value):
+    if is_missing(value):
         return _missing_state(variable)
     places = {label: k for k, label in enumerate(variable.states)}
     for text in _texts(value):
@@ -62,14 +62,6 @@ def state_of(variable: Variable, value: Any) -> int:
 def quoted(names: tuple[str, ...] | list[str]) -> str:
     """Names in quotes, the first of them if there are many."""
     return listing([repr(name) for name in names], _LISTED, f" ({len(names)} in all)")
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(value, np.datetime64):
-        return bool(np.isnat(value))
-    return isinstance(value, float | np.floating | Decimal) and bool(value != value)
 
 
 def _missing_state(variable: Variable) -> int:
