@@ -244,7 +244,7 @@ LEVERS = (
     Lever(
         "exhaustive separation",
         "G",
-        (Patch(CUT, "if not numbers and effort.exact:", "if False:"),),
+        (Patch(CUT, "if effort.exact and not numbers and", "if False and"),),
     ),
     Lever(
         "search over orders",

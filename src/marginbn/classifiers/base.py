@@ -340,9 +340,9 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
     3
     >>> print(clf.explain(["red"])[0])
     row 0: a (p = 0.7714) against b, odds 3.38 : 1
-      x0 = red    +0.8109
-      class = a   +0.4055
-      log-odds    +1.2164
+      x0 = red   +0.8109
+      class = a  +0.4055
+      log-odds   +1.2164
     """
 
     parameters: ParameterKind = parameter("counted", one_of(*get_args(ParameterKind)))

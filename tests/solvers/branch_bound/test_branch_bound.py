@@ -319,9 +319,9 @@ def small_store(monkeypatch: pytest.MonkeyPatch, stores: list[workers.Worker]) -
 def test_a_path_of_gammas_computes_coefficients_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Problems that differ in gamma share their arrays; another problem does not get them."""
     built = []
-    build = frank_wolfe.build_coefficients
+    make = frank_wolfe.Coefficients
     monkeypatch.setattr(
-        frank_wolfe, "build_coefficients", lambda *args: built.append(1) or build(*args)
+        frank_wolfe, "Coefficients", lambda *arrays: built.append(1) or make(*arrays)
     )
     problem, other = larger_problem(), larger_problem()
     first = frank_wolfe.encode(problem)
