@@ -179,7 +179,7 @@ def test_without_a_class_in_words() -> None:
 def test_a_class_per_row_is_no_class() -> None:
     """Whoever names the wrong column hears so, instead of a list of rare classes."""
     report = inspect_data(FRAME[["plan"]], [f"customer {i}" for i in range(N)])
-    assert report.hints[0].startswith(f"{N} classes in {N} rows: is this the column to predict?")
+    assert report.done[0].startswith(f"{N} classes in {N} rows: is this the column to predict?")
     assert not any("can hardly be learned" in hint for hint in report.hints)
 
 

@@ -6,6 +6,7 @@ evidence and what to do about it. ``fit`` warns of the same lines that ``inspect
 - A column *gives the class away* if it alone is right in nearly all held-out rows: the class of a
   value is learned from one half of the rows and compared with the other half.
 - Columns *determine each other* if every value of one goes with one value of the other.
+- A *class* of which most rows have one for themselves is an identifier or a measurement.
 - A *second header* is a first row of words above columns of numbers.
 - *Repeated rows* are told where measured numbers make equal rows unlikely.
 """
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from marginbn.data.columns import SHOWN, Column, listed, parse_number
 from marginbn.data.discretize import assign_bins, mdlp_cuts
 from marginbn.data.labelled import LabelledTable, label_codes, mixed_bits, row_keys, sampled_rows
+from marginbn.data.preparation import LEAST_VALUES
 from marginbn.data.table import Table
 from marginbn.problem.array_types import BoolArray, IntArray
 from marginbn.problem.encoded import count_states
@@ -73,6 +75,16 @@ def find_slips(rows: LabelledTable, used: Sequence[str], has_class: bool = True)
             "hold rows that were learned from; remove them, or hold out by group"
         )
     return lines
+
+
+def class_slip(n_classes: int, n_rows: int) -> list[str]:
+    """The line about a class that most rows have for themselves."""
+    if not 2 * n_classes > n_rows >= LEAST_VALUES:
+        return []
+    return [
+        f"{n_classes} classes in {n_rows} rows: is this the column to predict? It looks like an "
+        "identifier or a measurement"
+    ]
 
 
 def drop_of(names: Sequence[str]) -> str:

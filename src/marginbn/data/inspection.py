@@ -18,9 +18,9 @@ import numpy as np
 from marginbn.data.columns import SHOWN, Column, listed
 from marginbn.data.discretize import N_BINS
 from marginbn.data.encode import IsLate
+from marginbn.data.guardrails import class_slip
 from marginbn.data.labelled import LabelledTable, MissingPolicy, refuse_measured
 from marginbn.data.preparation import (
-    LEAST_VALUES,
     ColumnPlan,
     TableSettings,
     may_be_identifier,
@@ -328,12 +328,7 @@ def _class_hints(classes: dict[Any, int]) -> list[str]:
     if len(classes) == 1:
         return [f"there is only one class, {next(iter(classes))!r}: nothing can be learned"]
     rare = {label: n for label, n in classes.items() if n < RARE_COUNT}
-    if 2 * len(classes) > total >= LEAST_VALUES:
-        hints.append(
-            f"{len(classes)} classes in {total} rows: is this the column to predict? It looks like "
-            "an identifier or a measurement"
-        )
-    elif rare:
+    if rare and not class_slip(len(classes), total):
         rarest = ", ".join(f"{label!r} ({n})" for label, n in list(rare.items())[:SHOWN])
         hints.append(f"classes with fewer than {RARE_COUNT} rows can hardly be learned: {rarest}")
     label, largest = max(classes.items(), key=lambda item: item[1])

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from marginbn.data.columns import Kind, listed
 from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, learn_codings
-from marginbn.data.guardrails import find_slips
+from marginbn.data.guardrails import class_slip, find_slips
 from marginbn.data.labelled import (
     CLASS_NAME,
     LabelledTable,
@@ -358,6 +358,8 @@ class TrainingRows:
         began = monotonic() if began is None else began
         preparation = settings.learn(found.sample, found.counts, found.n_rows)
         said = messages(preparation, settings)
+        if found.target is not None:
+            said += class_slip(len(found.classes), found.n_rows)
         if found.target is not None or is_lenient:
             said += find_slips(found.drawn, preparation.used_names, found.target is not None)
         for line in said:

@@ -18,7 +18,7 @@ Other sums over rows are other operations:
 * Fayyad-Irani cuts (``data/discretize.py``) are decided from running sums over a sorted column,
   which has no codes yet
 * training (``class_model/kernels/gather.py``) scatters the derivatives of a block of rows to the
-  entries it has just gathered, before they leave the cache
+  entries it has just gathered; a pass of its own is no quicker and would keep those of all rows
 * groups of samples (``kernels/coded.py``) are lists of rows, and most have fewer rows than states
 """
 
