@@ -139,6 +139,15 @@ def test_fit_and_inspect_say_the_same() -> None:
     assert {str(w.message) for w in caught} <= set(report.notes)
 
 
+def test_fit_doubts_a_class_that_most_rows_have_for_themselves() -> None:
+    """As a warning, in the words of the inspection; half as many classes as rows are in order."""
+    X, names = SOUND[:40], np.arange(40).astype(str)
+    with pytest.warns(DataWarning, match="40 classes in 40 rows: is this the column") as caught:
+        NaiveBayesClassifier().fit(X, names)
+    assert {str(w.message) for w in caught} == set(inspect_data(X, names).done)
+    NaiveBayesClassifier().fit(X, names[np.arange(40) // 2])
+
+
 def test_columns_of_different_values_are_no_pair_in_short_tables() -> None:
     """Whatever the number of rows: that each row has its own value is no agreement."""
     rng = np.random.default_rng(0)

@@ -191,8 +191,7 @@ class Answers:
                 path[step + 1 :, feature] = codes[feature]
         found = np.maximum(self.posterior(rows.reshape(-1, len(codes))), TINY)
         odds = np.log(found[:, label] / found[:, rival]).reshape(len(orders), -1)
-        total = np.zeros(len(codes))
-        np.add.at(total, orders, np.diff(odds, axis=1))
+        total = np.bincount(orders.ravel(), np.diff(odds, axis=1).ravel(), len(codes))
         return float(odds[0, 0]), total / len(orders)
 
 

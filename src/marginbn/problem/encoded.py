@@ -4,7 +4,7 @@ Variable 0 is always the class. A sample is a row of codes with a positive weigh
 equal are the same sample with the sum of their weights, which changes no count, no score and no
 margin but makes every later step cheaper.
 
-Contingency tables are counted here and nowhere else.
+Single contingency tables are counted here, those of many pairs in ``solvers/counts.py``.
 """
 
 from __future__ import annotations
