@@ -530,9 +530,10 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
     def feature_importances_(self) -> FloatArray:
         """How far each column of the training table, known alone, moves the class probabilities.
 
-        For a column with states s and classes c it is 1/2 sum |P(c, s) - P(c) P(s)|, with two
-        classes the mean of |P(c | s) - P(c)|; of a date the largest of its parts. Columns that are
-        left out have 0. The report and ``marginbn show`` print the same numbers in points (%).
+        For a column with states s and classes c it is ``1/2 sum |P(c, s) - P(c) P(s)|``, with
+        two classes the mean of ``|P(c | s) - P(c)|``; of a date the largest of its parts. Columns
+        that are left out have 0. The report and ``marginbn show`` print the same numbers in
+        points (%).
         """
         check_is_fitted(self)
         network = self.network_
