@@ -21,10 +21,10 @@ def test_pairs_single_features_and_the_class_alone(
     monkeypatch.setattr(counts, "MANY_SETS", 0 if threads else 4)
     rng = np.random.default_rng(0)
     n = counts.BLOCK + 100
-    codes = np.stack([rng.integers(0, a, n) for a in (3, 5, 2)]).astype(dtype)  # class last
+    codes = np.stack([rng.integers(0, a, n) for a in (3, 5, 2)]).astype(dtype)
     weights = rng.integers(1, 9, n) / 4
     sets = np.array([(0, 1, 5, 40, 15), (1, -1, 1, 70, 5), (-1, -1, 1, 80, 1)], dtype=np.int64)
-    found = counts.count_sets(codes, sets, weights, 2, threads)
+    found = counts.count_sets(codes[:2], codes[2], sets, weights, 2, threads)
     a, b, c = codes
     expected = (count_states((a, b, c), (3, 5, 2), weights), count_states((b, c), (5, 2), weights))
     assert np.array_equal(found[:30], expected[0].ravel())
@@ -37,7 +37,7 @@ def test_few_sets_load_no_compiler() -> None:
     program = (
         "import sys, numpy as np; from marginbn.solvers.counts import count_sets; "
         "sets = np.array([(0, -1, 1, 0, 2)]); codes = np.array([[0, 1, 1], [0, 0, 1]]); "
-        "assert count_sets(codes, sets, np.ones(3), 2).tolist() == [1, 0, 1, 1]; "
+        "assert count_sets(codes[:1], codes[1], sets, np.ones(3), 2).tolist() == [1, 0, 1, 1]; "
         "assert 'numba' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

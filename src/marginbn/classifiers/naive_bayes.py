@@ -130,11 +130,10 @@ def _information(data: EncodedData, features: list[int]) -> FloatArray:
     first, second = np.array(features, dtype=np.int64)[np.array([rows, columns])]
     states = data.arities[first] * data.arities[second]
     starts = np.cumsum(states * k) - states * k
-    sets = np.stack([first - 1, second - 1, data.arities[second], starts, states], axis=1)
-    codes = np.concatenate([data.by_column[1:], data.by_column[:1]])
-    weights, joint = np.array(data.weights), np.zeros(len(sets))
+    sets = np.stack([first, second, data.arities[second], starts, states], axis=1)
+    codes, weights, joint = data.by_column, np.array(data.weights), np.zeros(len(sets))
     for lo, hi in blocks_of(sets, MOST_CELLS):
-        counts = count_sets(codes, sets[lo:hi], weights, data.n_classes)
+        counts = count_sets(codes, codes[0], sets[lo:hi], weights, data.n_classes)
         joint[lo:hi] = np.add.reduceat(xlogy(counts, counts), starts[lo:hi] - starts[lo])
     alone = np.zeros(n)
     for i, feature in enumerate(features):

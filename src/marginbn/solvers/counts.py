@@ -19,7 +19,7 @@ Other sums over rows are other operations:
   which has no codes yet
 * training (``class_model/kernels/gather.py``) scatters the derivatives of a block of rows to the
   entries it has just gathered; a pass of its own is no quicker and would keep those of all rows
-* groups of samples (``kernels/coded.py``) are lists of rows, and most have fewer rows than states
+* groups of samples (``kernels/coded.py``) are lists of rows, of which small ones need no table
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def spread(work: Callable[[int, int], None], count: int, threads: int, poll: Pol
 
 def add_states(
     codes: NDArray[np.unsignedinteger],
+    classes: NDArray[np.unsignedinteger],
     keys: IntArray,
     lo: int,
     hi: int,
@@ -86,9 +87,8 @@ def add_states(
     counts: FloatArray,
 ) -> None:
     """Add up one value per sample by joint state and class, for keys ``lo`` to ``hi - 1``; codes
-    are (n + 1, M), class last.
+    are (n, M).
     """
-    classes = codes[codes.shape[0] - 1]
     for begin in range(0, values.size, BLOCK):
         end = min(begin + BLOCK, values.size)
         for k in range(lo, hi):
@@ -117,6 +117,7 @@ def compiled() -> Callable[..., None]:
 
 def count_sets(
     codes: NDArray[np.unsignedinteger],
+    classes: NDArray[np.unsignedinteger],
     sets: IntArray,
     values: FloatArray,
     n_classes: int,
@@ -133,12 +134,12 @@ def count_sets(
             poll()
             own = [codes[i] for i in (first, second) if i >= 0]
             arities = (states // radix, radix)[: len(own)]
-            table = count_states((*own, codes[-1]), (*arities, n_classes), values)
+            table = count_states((*own, classes), (*arities, n_classes), values)
             counts[start : start + table.size] = table.ravel()
         return counts
     add = compiled()
     spread(
-        lambda lo, hi: add(codes, sets, lo, hi, values, n_classes, counts),
+        lambda lo, hi: add(codes, classes, sets, lo, hi, values, n_classes, counts),
         len(sets),
         threads,
         poll,

@@ -106,10 +106,10 @@ def build_coded(
     for lo, hi in blocks_of(families.sets, BLOCK_CELLS):
         first = int(families.sets[lo, 3])
         block, n_classes = families.sets[lo:hi], margins.data.n_classes
-        counts = count_sets(codes, block, counted, n_classes, threads, poll)
+        counts = count_sets(codes, codes[-1], block, counted, n_classes, threads, poll)
         weighted = counts
         if not is_same:
-            weighted = count_sets(codes, block, of_margins, n_classes, threads, poll)
+            weighted = count_sets(codes, codes[-1], block, of_margins, n_classes, threads, poll)
         own = ordered[(families.set_of[ordered] >= lo) & (families.set_of[ordered] < hi)]
         for v in own:
             poll()
