@@ -21,12 +21,8 @@ from marginbn.files import PathLike, write_atomic, write_text
 if TYPE_CHECKING:
     from marginbn.class_model.trainer import ClassModel
 
-DEPLOYMENTS: dict[str, tuple[str, ...]] = {
-    "sql": (".sql",),
-    "onnx": (".onnx",),
-}
+DEPLOYMENTS = {"sql": ".sql", "onnx": ".onnx"}
 """Formats and the ends of their files' names."""
-
 
 UNANSWERED = (
     "A row with a missing value or an unseen category gets NULL (ONNX: NaN) where no table has an "
@@ -95,12 +91,12 @@ def find_deployment(path: PathLike, format: str | None = None) -> str:
             raise InputError(f"format must be one of {', '.join(DEPLOYMENTS)}, got {format!r}")
         return format
     suffix = os.path.splitext(os.fspath(path))[1].lower()
-    for name, suffixes in DEPLOYMENTS.items():
-        if suffix in suffixes:
+    for name, end in DEPLOYMENTS.items():
+        if suffix == end:
             return name
-    known = ", ".join(s for suffixes in DEPLOYMENTS.values() for s in suffixes)
     raise InputError(
-        f"the name of the file must end in one of {known}, or give the format; "
+        f"the name of the file must end in one of {', '.join(DEPLOYMENTS.values())}, or give the "
+        f"format; "
         f"got {os.fspath(path)!r}"
     )
 
@@ -147,7 +143,7 @@ def _trained_model(
 
 def _notes(clf: BaseBNClassifier) -> tuple[str, ...]:
     """What columns must hold that a fit makes of others."""
-    plans = [plan for plan in clf.preparation_.columns if not plan.left_out]
+    plans = clf.preparation_.used_plans
     dates = [
         f"{', '.join(map(repr, part_names(plan.name)))} of the date {plan.name!r}"
         for plan in plans

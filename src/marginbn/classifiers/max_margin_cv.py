@@ -291,7 +291,10 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         A task ends when its round of ``n_jobs`` tasks should, but workers take a while to start:
         each of its solves has half of an even part in any case.
         """
-        splits = self._splits(rows)
+        seed = seed_of(self.random_state)
+        splits = (
+            validation_splits(rows.labels, seed) if self.cv is None else given_splits(rows, self.cv)
+        )
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
         n_jobs, n_gammas = effective_n_jobs(self.n_jobs), len(self._gamma_grid())
         rounds = math.ceil(len(tasks) / n_jobs)
@@ -332,11 +335,6 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             )
         return sorted(paths, key=lambda path: (path.max_parents, path.fold))
 
-    def _splits(self, rows: LabelledTable) -> list[Split]:
-        if self.cv is None:
-            return validation_splits(rows.labels, seed_of(self.random_state))
-        return given_splits(rows, self.cv)
-
     def _validate_fold(
         self,
         rows: LabelledTable,
@@ -352,21 +350,14 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         training, held_out = encode_training(rows.take(train), self.missing), rows.take(test)
         score = self._scorer(training, held_out)
         scores, gaps = dict.fromkeys(grid, 0.0), dict.fromkeys(grid, 0.0)
-        found = self._fold_structures(training.data, max_parents, budget, work)
-        for gamma, structure, gap in found:
-            scores[gamma], gaps[gamma] = score(gamma, structure), gap
+        if training.data.n_classes == 1:  # nothing to choose in such a fold
+            structure = no_arcs(training.data)
+            scores = {gamma: score(gamma, structure) for gamma in grid}
+        else:
+            problem = self.with_setting(max_parents, grid[0]).build_problem(training.data)
+            for gamma, result in self._solve_path(problem, grid, budget, work):
+                scores[gamma], gaps[gamma] = score(gamma, result.structure), result.gap
         return FoldPath(max_parents, fold, tuple(scores.values()), tuple(gaps.values()))
-
-    def _fold_structures(
-        self, data: EncodedData, max_parents: int, budget: Budget, work: float | None
-    ) -> Iterator[tuple[float, Structure, float]]:
-        """The structure of every gamma, and its gap."""
-        grid = self._gamma_grid()
-        if data.n_classes == 1:  # nothing to choose in such a fold
-            return ((gamma, no_arcs(data), 0.0) for gamma in grid)
-        problem = self.with_setting(max_parents, grid[0]).build_problem(data)
-        path = self._solve_path(problem, grid, budget, work)
-        return ((gamma, result.structure, result.gap) for gamma, result in path)
 
     def _scorer(
         self, training: EncodedTraining, held_out: LabelledTable

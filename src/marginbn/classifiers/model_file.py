@@ -413,35 +413,33 @@ def _encode_number(value: float) -> float | str:
     return number if math.isfinite(number) else str(number)
 
 
+_NUMBERS_OF_RESULT = ("objective", "bound", "seconds", "scale")
+
+
 def _write_result(result: SolveResult) -> dict[str, object]:
     """What the solver returned, without the structure, which the network has."""
     return {
-        "objective": _encode_number(result.objective),
-        "bound": _encode_number(result.bound),
+        **{name: _encode_number(getattr(result, name)) for name in _NUMBERS_OF_RESULT},
         "status": str(result.status),
-        "seconds": _encode_number(result.seconds),
         "nodes": int(result.nodes),
         "solver": result.solver,
         "selection": result.selection.tolist(),
         "trace": [
             [_encode_number(v) for v in (p.seconds, p.objective, p.bound)] for p in result.trace
         ],
-        "scale": _encode_number(result.scale),
     }
 
 
 def _read_result(shape: _Result, structure: Structure) -> SolveResult:
     """What the solver returned."""
     check_length(shape.selection, structure.n_variables, "$.result.selection")
-    objective, bound = float(shape.objective), float(shape.bound)
-    if not bound >= objective:
+    numbers = {name: float(getattr(shape, name)) for name in _NUMBERS_OF_RESULT}
+    if not numbers["bound"] >= numbers["objective"]:
         raise MisfitError("$.result.bound: must not lie below the objective")
     return SolveResult(
+        **numbers,
         structure=structure,
-        objective=objective,
-        bound=bound,
         status=shape.status,
-        seconds=float(shape.seconds),
         nodes=shape.nodes,
         solver=shape.solver,
         selection=np.array(shape.selection, np.int64),
@@ -449,7 +447,6 @@ def _read_result(shape: _Result, structure: Structure) -> SolveResult:
             TracePoint(float(seconds), float(found), float(best), shape.scale)
             for seconds, found, best in shape.trace
         ),
-        scale=shape.scale,
     )
 
 

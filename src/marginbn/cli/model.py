@@ -248,7 +248,7 @@ def export(
     from marginbn.export.formats import NETWORK_FORMATS
     from marginbn.files import write_text
 
-    endings = {end: name for name, ends in DEPLOYMENTS.items() for end in ends}
+    endings = {end: name for name, end in DEPLOYMENTS.items()}
     endings |= {end: name for name, form in NETWORK_FORMATS.items() for end in form.suffixes}
     chosen = to or endings.get("" if output is None else output.suffix.lower())
     if chosen is None:

@@ -128,19 +128,23 @@ class DataReport:
         return record | {"done": list(self.done), "hints": list(self.hints)}
 
     def __str__(self) -> str:
-        lines = [self._headline(), ""]
+        small, large = _NAIVE, "a network with one more parent per feature"
+        about = f"{len(self.columns)} features, class {self.target!r}"
+        if self.target is None:
+            small, large = _WITHOUT_ARCS, "one with a parent per column"
+            about = f"{len(self.columns)} columns, no class"
+        lines = [f"{self.n_rows} rows, {about}", ""]
         lines += [f"! {note}" for note in self.notes] + [""] * bool(self.notes)
         for table in self._tables():
             lines += [*_aligned(table), ""]
-        return "\n".join([*lines, self._parameter_text()])
+        sizes = (
+            f"{small} would have {self.n_parameters} free parameters, {large} at most "
+            f"{self.n_parameters_tree}"
+        )
+        return "\n".join([*lines, sizes])
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self), quote=False)}</pre>"
-
-    def _headline(self) -> str:
-        if self.target is None:
-            return f"{self.n_rows} rows, {len(self.columns)} columns, no class"
-        return f"{self.n_rows} rows, {len(self.columns)} features, class {self.target!r}"
 
     def _tables(self) -> list[list[list[str]]]:
         """Classes, columns and policies, each with its header."""
@@ -159,16 +163,6 @@ class DataReport:
         total = max(sum(self.classes.values()), 1)
         classes = [[str(c), str(n), f"{100 * n / total:.1f} %"] for c, n in self.classes.items()]
         return [[[self.target, "rows", "share"], *classes], columns, policies]
-
-    def _parameter_text(self) -> str:
-        if self.target is None:
-            small, large = _WITHOUT_ARCS, "one with a parent per column"
-        else:
-            small, large = _NAIVE, "a network with one more parent per feature"
-        return (
-            f"{small} would have {self.n_parameters} free parameters, {large} at most "
-            f"{self.n_parameters_tree}"
-        )
 
 
 _NAIVE = "naive Bayes"
@@ -242,7 +236,7 @@ def inspect_rows(
     by_class = dict(zip(found.classes.tolist(), counts, strict=True)) if has_class else {}
     free, widest = sum(states.values()) - len(states), max(states.values(), default=1)
     plain, tree = (n_classes - 1 + n_classes * k * free for k in (1, widest))
-    costs = {name: rows.cost_of(name) for name in POLICIES}
+    costs = {name: found.cost(rows.missing, name) for name in POLICIES}
     policies = {
         name: PolicyReport(cost.n_dropped, cost.lost_classes if has_class else ())
         for name, cost in costs.items()

@@ -128,6 +128,10 @@ class Survey:
         own = [reading for reading in readings if reading.name in names]
         return source.each(partial(_answer_block, work=work, readings=own), [r.name for r in own])
 
+    def cost(self, missing: Places, policy: str) -> MissingCost:
+        """What a policy does to rows, by where values of the columns that are used are missing."""
+        return cost_of_places(missing, self.class_codes, policy, self.classes)
+
     def fingerprint(self) -> str:
         """SHA-256 of the sample, and of counts, classes and weights where there are more rows."""
         if self.is_whole:
@@ -365,9 +369,9 @@ class TrainingRows:
         for line in said:
             warn_user(line, DataWarning)
         missing = _missing_of(found, preparation)
-        cost = cost_of_places(missing, found.class_codes, settings.missing, found.classes)
+        cost = found.cost(missing, settings.missing)
         if is_lenient and not cost.kept.any():
-            cost = cost_of_places(missing, found.class_codes, "state", found.classes)
+            cost = found.cost(missing, "state")
         elif not is_lenient:
             report_cost(cost, missing, settings.missing)
         return cls(found, settings, preparation, missing, cost, tuple(said), began)
@@ -376,8 +380,7 @@ class TrainingRows:
     def complete(cls, rows: LabelledTable, missing: MissingPolicy) -> TrainingRows:
         """Rows that are prepared and weighted already, of which all stay."""
         found, policy = survey_rows(rows), "state" if missing in ("state", "auto") else "keep"
-        cost = cost_of_places(found.missing, found.class_codes, policy, found.classes)
-        plain = Preparation.unchanged(rows.features.kinds)
+        plain, cost = Preparation.unchanged(rows.features.kinds), found.cost(found.missing, policy)
         return cls(found, TableSettings(missing=missing), plain, found.missing, cost)
 
     @cached_property
@@ -418,11 +421,6 @@ class TrainingRows:
     def fingerprint(self) -> str:
         """SHA-256 of the table as it was given."""
         return self.found.fingerprint()
-
-    def cost_of(self, policy: str) -> MissingCost:
-        """What another policy would do to rows with missing values."""
-        found = self.found
-        return cost_of_places(self.missing, found.class_codes, policy, found.classes)
 
     def elapsed(self) -> float:
         """Seconds since reading began."""
