@@ -81,15 +81,18 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
 
     Attributes
     ----------
-    network_, structure_, objective_, bound_, gap_, status_, result_, trace_
-        As in :class:`BNClassifier`; variables have the order of the columns that are used.
-    preparation_, coding_, n_samples_, n_dropped_, evidence_
-        As in :class:`BNClassifier`.
     n_candidates_ : int
         Parent sets of all variables that were left after pruning.
     max_parents_ : int
         Parents per variable in the networks that were compared; the number of variables less one
         if any number was allowed.
+
+    Notes
+    -----
+    The other attributes are those of :class:`BNClassifier`: ``network_``, ``structure_``,
+    ``objective_``, ``bound_``, ``gap_``, ``status_``, ``result_``, ``trace_``, ``preparation_``,
+    ``coding_``, ``n_samples_``, ``n_dropped_`` and ``evidence_``. Variables have the order of the
+    columns that are used.
 
     Examples
     --------
