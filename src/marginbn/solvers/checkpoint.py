@@ -63,53 +63,25 @@ class BrokenFileError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """How far a search is.
+    """How far a search is."""
 
-    Parameters
-    ----------
-    solver
-        The solver whose tree it is; empty where there is no tree.
-    nodes
-        Nodes processed so far.
-    arrays
-        The tree; empty where there is nothing to go on with.
-    """
-
-    solver: str = ""
-    nodes: int = 0
-    arrays: Arrays = field(default_factory=dict)
+    solver: str = ""  # whose tree it is; empty where there is none
+    nodes: int = 0  # processed so far
+    arrays: Arrays = field(default_factory=dict)  # the tree
 
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """State of a solve.
+    """State of a solve."""
 
-    Parameters
-    ----------
-    selection
-        The incumbent, one flat candidate index per variable.
-    bound
-        Proven upper bound on the objective of every structure.
-    search
-        What the solver needs to go on.
-    """
-
-    selection: IntArray
-    bound: float
-    search: SearchState
+    selection: IntArray  # the incumbent, one flat candidate index per variable
+    bound: float  # proved for every structure
+    search: SearchState  # what the solver needs to go on
 
 
 class Checkpoint:
-    """The checkpoint file of one solve; reads what is there when it is made.
-
-    Parameters
-    ----------
-    path
-        The file; if it exists the solve goes on from it.
-    problem
-        The problem to solve; a checkpoint of another one is refused.
-    interval
-        Seconds between two writes of a long search.
+    """The checkpoint file of one solve; what is there when it is made is read, and one of another
+    problem refused. ``interval``: seconds between two writes of a long search.
     """
 
     def __init__(

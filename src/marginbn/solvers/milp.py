@@ -247,7 +247,9 @@ class HighsSolver(Solver):
         milp = formulation.formulate(problem, poll=run.poll)
         if run.remaining() < SECONDS_PER_NONZERO * milp.matrix.nnz:
             return Status.TIME_LIMIT
-        scale = formulation.objective_scale(milp, 1.0 / _smallness(problem))
+        # objectives are small where gamma is; larger costs tighten the tolerances by as much
+        small = 1.0 if problem.is_linear else min(1.0, max(problem.gamma, SMALLEST_GAMMA))
+        scale = formulation.objective_scale(milp, 1.0 / small)
         point = formulation.point_of(problem, milp, first)
         allowance = formulation.bound_allowance(
             milp, point, scale=scale, tolerance=TOLERANCE, threshold=SMALLEST_COEFFICIENT
@@ -268,11 +270,6 @@ class HighsSolver(Solver):
             return listener.ending(highs)
 
         return foreign.follow(work)
-
-
-def _smallness(problem: StructureProblem) -> float:
-    """Objectives are small where gamma is; larger costs tighten the tolerances by as much."""
-    return 1.0 if problem.is_linear else min(1.0, max(problem.gamma, SMALLEST_GAMMA))
 
 
 def _set_options(highs: Any, run: Run) -> None:
@@ -304,14 +301,11 @@ class _Listener:
 
     def attach(self, highs: Any) -> None:
         """Subscribe to everything that can report or interrupt."""
-        highs.cbMipImprovingSolution += self._on_solution
+        highs.cbMipImprovingSolution += lambda e: self._post_solution(e.data_out.mip_solution)
         highs.cbMipLogging += self._on_progress
         highs.cbMipInterrupt += self._on_progress
         highs.cbSimplexInterrupt += self._on_interrupt
         highs.cbIpmInterrupt += self._on_interrupt
-
-    def _on_solution(self, event: Any) -> None:
-        self._post_solution(event.data_out.mip_solution)
 
     def _post_solution(self, values: Any) -> None:
         """The values of the candidates come first."""

@@ -31,15 +31,7 @@ from marginbn.solvers.result import (
     check_result,
     relative_gap,
 )
-from marginbn.solvers.run import (
-    Callback,
-    ConsoleListener,
-    Limits,
-    RowsInUse,
-    Run,
-    Solver,
-    Stopped,
-)
+from marginbn.solvers.run import Callback, ConsoleListener, Limits, RowsInUse, Run, Solver, Stopped
 from marginbn.solvers.tree_search import begin
 
 _REGISTRY: dict[str, tuple[str, str]] = {

@@ -32,7 +32,7 @@ from marginbn.solvers.branch_bound.kernels.branching import (
     restrict,
 )
 from marginbn.solvers.branch_bound.kernels.children import contains
-from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
+from marginbn.solvers.branch_bound.kernels.climb import Ground, new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, new_bounding
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance, new_box, new_oracle
@@ -74,7 +74,8 @@ def planted(problem: StructureProblem, encoding: Encoding, seed: int) -> tuple[I
     climber = new_climber(inst, inst.weights.size, seed)
     start, effort = oracle.vertex.copy(), 40 * n * n
     guides = start[np.newaxis]
-    search_from(with_all_rows(inst), inst, box, start, climber, found, effort, 4, guides, NO_STOP)
+    ground = Ground(with_all_rows(inst), inst, box, found, guides, NO_STOP)
+    search_from(ground, start, climber, effort, 4)
     vertex = found.vertex.copy()
     if seed % 2:
         vertex[seed % n] = np.flatnonzero(encoding.slots[seed % n])[-1]

@@ -18,14 +18,13 @@ from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import Instance, build_instance
 from marginbn.solvers.branch_cut.cuts import (
     Cluster,
+    ClusterCut,
     Cut,
     FacetCut,
     PackingCut,
     Row,
     RowPool,
     all_facets,
-    cluster_row,
-    packing_row,
     violated_by_selection,
 )
 from marginbn.solvers.branch_cut.kernels.separation import (
@@ -153,7 +152,7 @@ def test_two_cycle_by_hand():
     """Two variables that are each other's parent leave no free mass, and the row says so."""
     candidates = enumerate_candidates(3, 1, class_restricted=False)
     point = point_of(candidates, ((), (2,), (1,)))
-    row = cluster_row(instance_of(candidates), {1, 2})
+    row = ClusterCut((1, 2)).row(instance_of(candidates))
     assert free_mass(Support.of(candidates, point), {1, 2}) == 0.0
     assert [candidates.parents[k] for k in row.index] == [(2,), (1,)]
     assert row.activity(point) == -2.0 < row.rhs == -1.0
@@ -169,7 +168,7 @@ def test_no_acyclic_graph_violates_a_cluster(restricted):
     instance = instance_of(candidates)
     for size in (2, 3, 4):
         for members in combinations(range(4), size):
-            row = cluster_row(instance, members)
+            row = ClusterCut(tuple(members)).row(instance)
             assert (points[:, row.index] @ row.coefficient).min() == row.rhs
 
 
@@ -182,7 +181,7 @@ def test_both_forms_of_the_row_agree_with_the_free_mass(restricted):
         point = random_point(rng, candidates)
         support = Support.of(candidates, point)
         members = rng.choice(5, size=int(rng.integers(2, 6)), replace=False).tolist()
-        row = cluster_row(instance_of(candidates), members)
+        row = ClusterCut(tuple(members)).row(instance_of(candidates))
         assert row.activity(point) - row.rhs == pytest.approx(free_mass(support, members) - 1.0)
 
 
@@ -360,7 +359,7 @@ def test_a_new_kind_of_cut_is_one_class_and_one_line(monkeypatch: pytest.MonkeyP
 def test_no_acyclic_graph_violates_a_packing(n: int) -> None:
     """At most one member has all the others as parents, and one has in some graphs."""
     candidates = enumerate_candidates(n, 3, class_restricted=False)
-    row = packing_row(instance_of(candidates), range(n))
+    row = PackingCut(tuple(range(n))).row(instance_of(candidates))
     points = np.array([point_of(candidates, graph) for graph in oracles.all_graphs(n, 3, False)])
     assert (points[:, row.index] @ row.coefficient).min() == row.rhs == -1.0
 

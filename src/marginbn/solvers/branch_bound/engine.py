@@ -26,7 +26,7 @@ from marginbn.solvers.branch_bound.kernels import node_pool, tree
 from marginbn.solvers.branch_bound.kernels.bound import UNTOUCHED, Context, bound_error
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.children import Workspace
-from marginbn.solvers.branch_bound.kernels.climb import new_climber, search_from
+from marginbn.solvers.branch_bound.kernels.climb import Ground, new_climber, search_from
 from marginbn.solvers.branch_bound.kernels.node_pool import Pool
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Instance, count_rows, new_box
@@ -85,9 +85,7 @@ def _time_to_search(limits: Limits) -> float:
 
 
 def is_interpreted(
-    problem: StructureProblem,
-    n_jobs: int = 1,
-    largest: Callable[..., object] = LARGEST,
+    problem: StructureProblem, n_jobs: int = 1, largest: Callable[..., object] = LARGEST
 ) -> bool:
     """Whether kernels run as plain Python: machine code of the ``largest`` is not at hand, and the
     problem is so small, with one worker, that making it would take longer.
@@ -371,19 +369,11 @@ class Search(SearchTree):
 
     def _climb(self, vertex: IntArray, *, effort: int, kick: int) -> None:
         """Local search from a vertex, guided by the newest relaxed solution."""
-        b = self.main.work.bounding
-        search_from(
-            self.rows.climbing,
-            self.rows.full,
-            self.root,
-            vertex,
-            self.climber,
-            self.main.incumbent,
-            effort,
-            kick,
-            b.vertices[: b.state.n_active].copy(),
-            self.team.stop,
-        )
+        b, main = self.main.work.bounding, self.main
+        guides = b.vertices[: b.state.n_active].copy()
+        rows = self.rows.climbing, self.rows.full
+        ground = Ground(*rows, self.root, main.incumbent, guides, self.team.stop)
+        search_from(ground, vertex, self.climber, effort, kick)
         self.run.work += 1e-9 * int(self.climber.state.effort) * self.schedule.evaluation
         self.hand_over()
 

@@ -40,13 +40,7 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import EPS
-from marginbn.solvers.branch_bound.kernels.records import (
-    NO_CODES,
-    NO_KEYS,
-    NO_TABLES,
-    Instance,
-    count_rows,
-)
+from marginbn.solvers.branch_bound.kernels.records import WITHOUT_CODES, Instance, count_rows
 from marginbn.solvers.branch_bound.pair_tables import Coded, fill_columns, group_rows
 from marginbn.solvers.branch_bound.rows import (
     NARROW,
@@ -242,9 +236,7 @@ class Groups:
             columns=turned(rows),
             weights=self.weights,
             starts=np.arange(self.weights.size + 1, dtype=np.int64) * self._rivals,
-            codes=NO_CODES,
-            tables=NO_TABLES,
-            keys=NO_KEYS,
+            **WITHOUT_CODES,
         )
 
 
@@ -406,9 +398,7 @@ class Sample:
             columns=columns,
             weights=self.weights,
             starts=np.arange(self.chosen.size + 1, dtype=np.int64) * self.rivals,
-            codes=NO_CODES,
-            tables=NO_TABLES,
-            keys=NO_KEYS,
+            **WITHOUT_CODES,
         )
 
 

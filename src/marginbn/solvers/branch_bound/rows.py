@@ -32,13 +32,7 @@ from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import EPS
-from marginbn.solvers.branch_bound.kernels.records import (
-    NO_CODES,
-    NO_KEYS,
-    NO_TABLES,
-    Instance,
-    count_rows,
-)
+from marginbn.solvers.branch_bound.kernels.records import WITHOUT_CODES, Instance, count_rows
 from marginbn.solvers.branch_bound.pair_tables import fill_columns, sum_rows
 from marginbn.solvers.counts import Poll
 
@@ -250,9 +244,7 @@ class Reduction:
             linear=full.linear + self._copies.sums(single, full.weights[sample_of[single]]),
             weights=full.weights[explicit],
             starts=np.append(0, np.cumsum(counts)).astype(np.int64),
-            codes=NO_CODES,
-            tables=NO_TABLES,
-            keys=NO_KEYS,
+            **WITHOUT_CODES,
         )
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from marginbn.problem.array_types import FloatArray, IntArray, WordArray
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.formulation import Poll
 from marginbn.problem.margins import MarginRows
@@ -133,11 +133,6 @@ class Instance:
         return math.ldexp(1.0, math.frexp(self.scale)[1] - 1) if self.scale > 0 else 1.0
 
     @property
-    def restricted(self) -> bool:
-        """Whether the candidates are class-restricted."""
-        return self.candidates.is_class_restricted
-
-    @property
     def n_variables(self) -> int:
         """Number of variables, class included."""
         return len(self.offsets) - 1
@@ -151,11 +146,6 @@ class Instance:
     def n_samples(self) -> int:
         """Number of samples with margin rows."""
         return len(self.weights)
-
-    @cached_property
-    def masks(self) -> WordArray:
-        """Parent sets as words of bits, (K, words)."""
-        return self.candidates.masks
 
     @cached_property
     def holders(self) -> dict[tuple[int, int], IntArray]:

@@ -209,11 +209,7 @@ class _Situation:
         return self.bound - self.cutoff if math.isfinite(self.cutoff) else abs(self.bound)
 
 
-class _Probe(NamedTuple):
-    """Estimated losses and safe bounds of the two children of an object."""
-
-    losses: tuple[float, float]
-    bounds: tuple[float, float]
+_Pair = tuple[float, float]
 
 
 class Chooser:
@@ -267,8 +263,12 @@ class Chooser:
                 choices.append((score(expected, node.gap), Choice(split, _moves(value))))
         return max(choices, key=lambda item: item[0])[1]
 
-    def _probe(self, splits: list[tuple[Split, float]], node: _Situation) -> dict[Split, _Probe]:
-        """Solve the children of some objects, until one child is settled."""
+    def _probe(
+        self, splits: list[tuple[Split, float]], node: _Situation
+    ) -> dict[Split, tuple[_Pair, _Pair]]:
+        """Solve the children of some objects, until one child is settled: estimated losses and safe
+        bounds of both.
+        """
         if not splits:
             return {}
         program, pool = self._relaxation.program, self._relaxation.pool
@@ -277,7 +277,7 @@ class Chooser:
         first = program.add_probe_rows(numbers) if edges else 0
         rows = {s: (first + place, numbers[place]) for place, s in enumerate(edges)}
         basis = program.remember_basis()
-        results: dict[Split, _Probe] = {}
+        results: dict[Split, tuple[_Pair, _Pair]] = {}
         for split, value in splits:
             losses, bounds = [], []
             for side, change in enumerate(sides(self._instance, split, node.allowed)):
@@ -287,7 +287,7 @@ class Chooser:
                 self.costs.learn(split, side, _moves(value)[side], loss)
                 losses.append(loss)
                 bounds.append(min(node.bound, reached))
-            results[split] = _Probe((losses[0], losses[1]), (bounds[0], bounds[1]))
+            results[split] = (losses[0], losses[1]), (bounds[0], bounds[1])
             if min(bounds) <= node.cutoff:  # nothing beats that
                 break
         if edges:

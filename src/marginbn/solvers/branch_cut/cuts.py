@@ -155,31 +155,11 @@ def _split_cluster(instance: Instance, members: Collection[int]) -> tuple[IntArr
     inside = np.zeros(instance.n_variables, dtype=bool)
     inside[list(members)] = True
     index = np.flatnonzero(inside[instance.child])
-    words, meets = to_words(members, instance.masks.shape[1]), np.zeros(len(index), dtype=bool)
-    for place, word in enumerate(words):
+    masks, meets = instance.candidates.masks, np.zeros(len(index), dtype=bool)
+    for place, word in enumerate(to_words(members, masks.shape[1])):
         if word:
-            meets |= (instance.masks[index, place] & word) != 0
+            meets |= (masks[index, place] & word) != 0
     return index[meets], index[~meets]
-
-
-def cluster_row(instance: Instance, members: Collection[int]) -> Row:
-    """The inequality (7) of a cluster, in the form with fewer entries."""
-    inside, outside = _split_cluster(instance, members)
-    if len(inside) < len(outside):
-        return Row(inside, -np.ones(len(inside)), 1.0 - len(members))
-    return Row(outside, np.ones(len(outside)), 1.0)
-
-
-def packing_row(instance: Instance, members: Collection[int]) -> Row:
-    """At most one member has all the others as parents."""
-    found = []
-    for v in members:
-        group = instance.group(v)
-        others = to_words((u for u in members if u != v), instance.masks.shape[1])
-        has_all = ((instance.masks[group] & others) == others).all(axis=1)
-        found.append(group.start + np.flatnonzero(has_all))
-    index = np.sort(np.concatenate(found))
-    return Row(index, -np.ones(len(index)), -1.0)
 
 
 def violated_by_selection(parents: Sequence[Sequence[int]]) -> Cluster | None:
@@ -212,7 +192,10 @@ class ClusterCut(Cut):
 
     def row(self, instance: Instance) -> Row:
         """The form with fewer entries."""
-        return cluster_row(instance, self.members)
+        inside, outside = _split_cluster(instance, self.members)
+        if len(inside) < len(outside):
+            return Row(inside, -np.ones(len(inside)), 1.0 - len(self.members))
+        return Row(outside, np.ones(len(outside)), 1.0)
 
 
 class ClassCut(Cut):
@@ -238,7 +221,14 @@ class PackingCut(Cut):
 
     def row(self, instance: Instance) -> Row:
         """Minus the candidates with all other members, at least -1."""
-        return packing_row(instance, self.members)
+        found, masks = [], instance.candidates.masks
+        for v in self.members:
+            group = instance.group(v)
+            others = to_words((u for u in self.members if u != v), masks.shape[1])
+            has_all = ((masks[group] & others) == others).all(axis=1)
+            found.append(group.start + np.flatnonzero(has_all))
+        index = np.sort(np.concatenate(found))
+        return Row(index, -np.ones(len(index)), -1.0)
 
 
 class FacetCut(Cut):
@@ -314,7 +304,7 @@ class RowPool:
 
     def class_rows(self) -> list[int]:
         """Numbers of the class rows; features that the class never has as a parent need none."""
-        if not self._instance.restricted:
+        if not self._instance.candidates.is_class_restricted:
             return []
         features = range(1, self._instance.n_variables)
         parents = [j for j in features if len(self._instance.holding(0, j))]

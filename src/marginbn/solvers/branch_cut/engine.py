@@ -104,9 +104,7 @@ class Shared:
 
 
 def prepare(
-    problem: StructureProblem,
-    memory: Memory | None = None,
-    poll: Poll = lambda: None,
+    problem: StructureProblem, memory: Memory | None = None, poll: Poll = lambda: None
 ) -> Shared:
     """Write a problem out within the memory (None: without a limit)."""
     reduced = drop_dominated(problem)
@@ -345,7 +343,7 @@ class Search(SearchTree):
         integral = len(np.flatnonzero(point > INTEGRAL)) == self.instance.n_variables
         if self._orders is not None:
             order = self._orders.rounded(point)
-            self._offer(self._orders.best_of(order))
+            self._offer(self._orders.selection(order))
             if integral or self.frontier.take_turn(NODES_BETWEEN_ORDERS):
                 self._orders.join(order)
                 self._search_orders(
@@ -386,12 +384,7 @@ class Search(SearchTree):
             allowed[removed] = False
 
     def _split(
-        self,
-        node: Node,
-        relaxed: Relaxed,
-        bound: float,
-        allowed: BoolArray,
-        present: BoolArray,
+        self, node: Node, relaxed: Relaxed, bound: float, allowed: BoolArray, present: BoolArray
     ) -> list[Node]:
         """Make the children of a node; those that cannot be better are given up."""
         if int(allowed.sum()) == self.instance.n_variables:

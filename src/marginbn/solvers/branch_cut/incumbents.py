@@ -51,16 +51,8 @@ def descendants(members: IntArray, chosen: IntArray, i: int) -> BoolArray:
 
 
 class IncumbentSearch:
-    """Finds good selections; one per search.
-
-    Parameters
-    ----------
-    instance
-        The problem.
-    seed
-        Of the kicks.
-    stop
-        Flag (1,) that ends a running search, for timers.
+    """Finds good selections; one per search. ``seed`` is that of the kicks, ``stop`` (1,) a flag
+    that ends a running search.
     """
 
     def __init__(self, instance: Instance, seed: int, stop: IntArray | None = None) -> None:

@@ -26,7 +26,7 @@ from marginbn.solvers.branch_cut.bound import EPS, Prices, feasible_multipliers,
 from marginbn.solvers.branch_cut.cuts import RowPool
 from marginbn.solvers.branch_cut.lp import Program, Solution
 from marginbn.solvers.branch_cut.separators import SEPARATORS, ClusterSeparator
-from marginbn.solvers.branch_cut.warm import EXPLICIT, Retention, Warm, compress, refresh_cost
+from marginbn.solvers.branch_cut.warm import EXPLICIT, Warm, compress, refresh_cost
 from marginbn.solvers.run import Run
 
 ALL_COLUMNS, ALL_LINEAR_COLUMNS = 300, 1000
@@ -131,13 +131,7 @@ class HybridRelaxation:
     row_kinds: Collection[str] | None = None
     """Kinds of rows in certificates to which cuts are restricted; None where none is written."""
 
-    def __init__(
-        self,
-        instance: Instance,
-        pool: RowPool,
-        watch: Run,
-        seed: int,
-    ) -> None:
+    def __init__(self, instance: Instance, pool: RowPool, watch: Run, seed: int) -> None:
         self.instance = instance
         self.pool = pool
         self.watch = watch
@@ -288,7 +282,8 @@ class HybridRelaxation:
     ) -> Warm:
         """The state with missing columns, violated rows and badly labelled samples; or itself."""
         warm = now.warm
-        tolerance = _tolerance(now.bound, cutoff, effort.accuracy)
+        gap = now.bound - cutoff if math.isfinite(cutoff) else 1e-2 * abs(now.bound)
+        tolerance = max(effort.accuracy * gap, 1e-9 * abs(now.bound))
         if len(history) < 3 * effort.rounds:
             warm = warm.with_columns(self._missing_columns(now, allowed, tolerance))
         if len(history) >= effort.rounds or _stalls(history, cutoff, effort):
@@ -387,24 +382,18 @@ class HybridRelaxation:
             columns &= (best.point > 0) | (loss < limit)
         if instance.n_samples == 0:
             none = np.zeros(0, dtype=bool)
-            return compress(instance, best.warm, Retention(columns, none, none))
+            return compress(instance, best.warm, columns, none, none)
         near = KINK * instance.gamma
         pieces = np.column_stack([best.margins, np.full(len(best.margins), instance.gamma)])
         pieces.sort(axis=1)
         samples = pieces[:, 1] - pieces[:, 0] < near
         rows = (best.margins - pieces[:, :1] < near).ravel()
-        return compress(instance, best.warm, Retention(columns, samples, rows))
+        return compress(instance, best.warm, columns, samples, rows)
 
 
 def _clip(values: FloatArray) -> FloatArray:
     """Make finite and non-negative."""
     return np.where(np.isfinite(values), np.maximum(values, 0.0), 0.0)
-
-
-def _tolerance(bound: float, cutoff: float, accuracy: float) -> float:
-    """What may be left unsettled, absolute."""
-    gap = bound - cutoff if math.isfinite(cutoff) else 1e-2 * abs(bound)
-    return max(accuracy * gap, 1e-9 * abs(bound))
 
 
 def _stalls(history: list[float], cutoff: float, effort: Effort) -> bool:

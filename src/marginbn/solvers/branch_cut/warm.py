@@ -160,17 +160,11 @@ def refresh_cost(instance: Instance, warm: Warm) -> Warm:
     return replace(warm, cost=cost, terms=len(rows) + 1)
 
 
-@dataclass(frozen=True)
-class Retention:
-    """What :func:`compress` keeps: columns (K,), and samples (M,) and margin rows near a kink."""
-
-    columns: BoolArray
-    samples: BoolArray
-    rows: BoolArray
-
-
-def compress(instance: Instance, warm: Warm, keep: Retention) -> Warm:
-    """Drop from the state after a solve what the solution does not need.
+def compress(
+    instance: Instance, warm: Warm, columns: BoolArray, near: BoolArray, near_rows: BoolArray
+) -> Warm:
+    """Drop from the state after a solve what the solution does not need, but for some columns (K,),
+    and for the samples (M,) and margin rows near a kink.
 
     Basic structural rows go. An explicit sample whose tau is basic and has exactly one nonbasic
     row becomes linear on it; one whose tau is nonbasic and has no nonbasic row becomes saturated;
@@ -183,7 +177,7 @@ def compress(instance: Instance, warm: Warm, keep: Retention) -> Warm:
     owner = np.searchsorted(samples, warm.explicit // n_rivals)
     tight = basis.explicit != BASIC
     n_tight = np.bincount(owner, tight, len(samples)).astype(np.int64)
-    leaving = ~keep.samples[samples]
+    leaving = ~near[samples]
     to_linear = leaving & (basis.tau == BASIC) & (n_tight == 1)
     to_saturated = leaving & (basis.tau != BASIC) & (n_tight == 0)
     labels = warm.labels.copy()
@@ -197,10 +191,10 @@ def compress(instance: Instance, warm: Warm, keep: Retention) -> Warm:
     first_row = np.zeros(len(warm.explicit), dtype=bool)
     first_row[np.unique(owner, return_index=True)[1]] = True  # a sample must not lose all rows
     row_stays = stays[owner] & (
-        tight | keep.rows[warm.explicit] | (first_row & (n_tight[owner] == 0))
+        tight | near_rows[warm.explicit] | (first_row & (n_tight[owner] == 0))
     )
     cut_stays = basis.structural != BASIC
-    eta_stays = keep.columns[warm.active] | (basis.eta == BASIC)
+    eta_stays = columns[warm.active] | (basis.eta == BASIC)
     new_basis = Basis(
         basis.eta[eta_stays],
         basis.tau[stays],

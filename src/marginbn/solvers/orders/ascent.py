@@ -54,20 +54,9 @@ def dual_ascent(
     allowed: BoolArray | None = None,
     enough: float = np.inf,
 ) -> Ascent:
-    """The best bound of some random passes.
-
-    Parameters
-    ----------
-    parents
-        The lists.
-    passes
-        Ascents from zero; ``rounds`` improvements of the best follow.
-    seed
-        Of the random order; equal seeds give equal results.
-    allowed
-        Candidates that may be chosen, in the order of the lists; all by default.
-    enough
-        A cost at which to stop.
+    """The best bound of some random ``passes``, ascents from zero; ``rounds`` improvements of the
+    best follow, up to a cost that is ``enough``. ``allowed`` candidates (all by default) are in the
+    order of the lists.
     """
     lists, room = parents.lists, 40 * parents.n_variables + 1000
     tiny = TINY * max(parents.size, 1e-300)

@@ -75,13 +75,11 @@ class OrderSearch:
         outside = lists.masks[lists.offsets[i] : lists.offsets[i + 1]] & ~before
         return not outside.any(axis=1).all()
 
-    def best_of(self, order: IntArray) -> IntArray:
-        """The best candidates of an order, or of one near to it that is not stuck."""
-        return self.selection(self._mended(order))
-
     def selection(self, order: IntArray) -> IntArray:
-        """The best candidates of an order that is not stuck, in the numbers of the problem."""
-        lists = self.parents.lists
+        """The best candidates of an order, or of one near to it that is not stuck, in the numbers
+        of the problem.
+        """
+        order, lists = self._mended(order), self.parents.lists
         before = np.zeros(self.parents.n_words, dtype=np.uint64)
         chosen = np.zeros(len(order), dtype=np.int64)
         for i in order:

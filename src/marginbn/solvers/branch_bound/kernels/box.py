@@ -34,8 +34,7 @@ term per component**. Therefore
   of an S meeting X contains that term already, so it is forbidden only if ``c + m - rc <= cutoff``
   **and** ``c + m_X <= cutoff``.
 
-Counting a term twice once produced wrong proofs; the two "already contains" clauses are what
-prevents it.
+The two "already contains" clauses prevent that a term counts twice.
 """
 
 from __future__ import annotations

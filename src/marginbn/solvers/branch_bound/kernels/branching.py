@@ -152,11 +152,7 @@ def restrict(inst: Instance, box: Box, kind: int, i: int, j: int, first: bool) -
 
 @kernel
 def rank_candidates(
-    inst: Instance,
-    box: Box,
-    b: Bounding,
-    gains: FloatArray,
-    room: float,
+    inst: Instance, box: Box, b: Bounding, gains: FloatArray, room: float
 ) -> Ranking:
     """The candidates worth a split with their scores; none if every feature is decided. ``room`` is
     the largest gain possible.
@@ -275,13 +271,7 @@ def _share(inst: Instance, work: Splitting, kind: int, i: int, j: int) -> float:
 
 @kernel
 def _degradations(
-    inst: Instance,
-    work: Splitting,
-    here: float,
-    share: float,
-    kind: int,
-    i: int,
-    j: int,
+    inst: Instance, work: Splitting, here: float, share: float, kind: int, i: int, j: int
 ) -> tuple[float, float]:
     """The degradations of both children; ``here`` is f(t)."""
     linear = _move_to_first_side(inst, work, kind, i, j)

@@ -103,6 +103,17 @@ class ClimbState:
     found: int  # incumbents known at the end of the call before
 
 
+class Ground(NamedTuple):
+    """Where one call of the local search looks."""
+
+    inst: Instance  # it climbs on these rows
+    full: Instance  # and scores what it finds with these
+    box: Box
+    incumbent: Incumbent
+    guides: IntArray  # (at least 1, n + 1) structures that kicks lead to
+    stop: IntArray
+
+
 class Climber(NamedTuple):
     """Scratch of the local search, for an instance or one with fewer rows and samples."""
 
@@ -149,22 +160,14 @@ def new_climber(inst: Instance, n_samples: int, seed: int) -> Climber:
 
 @entry
 def search_from(
-    inst: Instance,
-    full: Instance,
-    box: Box,
-    start: IntArray,
-    climber: Climber,
-    incumbent: Incumbent,
-    effort: int,
-    strength: int,
-    guides: IntArray,
-    stop: IntArray,
+    ground: Ground, start: IntArray, climber: Climber, effort: int, strength: int
 ) -> None:
-    """Climb from a structure on the rows of ``inst``, then kick, with at least one guide, and climb
-    until the effort is used up; offers what it finds, scored with the rows of ``full``.
+    """Climb from a structure, then kick and climb until the effort is used up; offers what it
+    finds.
     """
+    inst, full, box, incumbent, guides, stop = ground
     climber.state.effort = 0
-    _begin(inst, full, box, start, climber, incumbent, stop)
+    _begin(ground, start, climber)
     state = climber.state
     while climber.state.effort < effort and stop[0] == 0:
         if state.failures > PATIENCE * inst.n_features:
@@ -176,7 +179,7 @@ def search_from(
             state.best = -np.inf
         else:
             size = 1 + next_random(climber.seed) % strength
-            _kick_and_climb(inst, full, box, climber, incumbent, guides, size, stop)
+            _kick_and_climb(ground, climber, size)
         state.failures += 1
         if state.value > state.best + _least_gain(inst, climber):
             state.best, state.failures = state.value, 0
@@ -199,18 +202,11 @@ def _judge(inst: Instance, full: Instance, climber: Climber, incumbent: Incumben
 
 
 @kernel
-def _begin(
-    inst: Instance,
-    full: Instance,
-    box: Box,
-    start: IntArray,
-    climber: Climber,
-    incumbent: Incumbent,
-    stop: IntArray,
-) -> None:
+def _begin(ground: Ground, start: IntArray, climber: Climber) -> None:
     """Climb from the start; the last walk goes on from where it was unless there is a new
     incumbent. The incumbent of the call before has been climbed from.
     """
+    inst, full, box, incumbent, _, stop = ground
     state = climber.state
     if state.found == incumbent.found[0] and are_equal(start, incumbent.vertex):
         _forget_gradient(inst, climber)
@@ -238,17 +234,9 @@ def _forget_gradient(inst: Instance, climber: Climber) -> None:
 
 
 @kernel
-def _kick_and_climb(
-    inst: Instance,
-    full: Instance,
-    box: Box,
-    climber: Climber,
-    incumbent: Incumbent,
-    guides: IntArray,
-    size: int,
-    stop: IntArray,
-) -> None:
+def _kick_and_climb(ground: Ground, climber: Climber, size: int) -> None:
     """One step of the walk; a structure that is much worse is taken back."""
+    inst, full, box, incumbent, guides, stop = ground
     value = climber.state.value
     copy_array(climber.vertex, climber.kept)
     _kick(inst, box, climber, guides, size)

@@ -78,10 +78,7 @@ def new_bounding(inst: Instance, active: int, structure: float) -> Bounding:
         np.zeros(active),
         np.empty(min(ROOM, n_rows * (n_columns + active))),
         records.new_record(
-            BoundState,
-            structure=structure,
-            largest=inst.magnitude,
-            total_weight=inst.weights.sum(),
+            BoundState, structure=structure, largest=inst.magnitude, total_weight=inst.weights.sum()
         ),
     )
 

@@ -128,11 +128,8 @@ def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
 def grown(pool: Pool, nodes: int, families: int) -> Pool:
     """The same storage with more room; indices stay valid."""
     old_nodes, old_families = pool.bound.size, pool.smoothing.size
-    arrays: dict[str, Any] = {}
-    for name in NODE_FIELDS:
-        arrays[name] = _enlarge(getattr(pool, name), nodes)
-    for name in FAMILY_FIELDS:
-        arrays[name] = _enlarge(getattr(pool, name), families)
+    sizes = dict.fromkeys(NODE_FIELDS, nodes) | dict.fromkeys(FAMILY_FIELDS, families)
+    arrays: Any = {name: _enlarge(getattr(pool, name), size) for name, size in sizes.items()}
     state = copy(pool.state)
     free_nodes, free_families = int(state.free_nodes), int(state.free_families)
     arrays["free_nodes"][free_nodes : free_nodes + nodes - old_nodes] = np.arange(old_nodes, nodes)
@@ -403,13 +400,7 @@ def _swap_vertices(b: Bounding, a: int, k: int) -> None:
 
 
 @entry
-def push_all(
-    pool: Pool,
-    inst: Instance,
-    root: Box,
-    words: WordArray,
-    bound: FloatArray,
-) -> None:
+def push_all(pool: Pool, inst: Instance, root: Box, words: WordArray, bound: FloatArray) -> None:
     """Cut boxes to the root, tighten them and add those that are not empty, with one family that
     has no vertices.
     """

@@ -43,6 +43,7 @@ MISSING = -1e29
 NO_CODES = np.zeros((0, 0), dtype=np.uint16)
 NO_TABLES = np.zeros(0)
 NO_KEYS = np.zeros((0, 5), dtype=np.int64)
+WITHOUT_CODES: dict[str, Any] = {"codes": NO_CODES, "tables": NO_TABLES, "keys": NO_KEYS}
 NO_PLACES = np.zeros(0, dtype=np.int64)
 """Of an instance that holds its coefficients."""
 

@@ -21,6 +21,8 @@ Effort is counted in candidates looked at.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from marginbn.problem.array_types import FloatArray, IntArray, WordArray
@@ -76,20 +78,21 @@ def _cost(lists: Lists, i: int, k: int) -> float:
     return lists.cost[k] if k < lists.offsets[i + 1] else np.inf
 
 
-@kernel
-def _best_place(
-    lists: Lists,
-    order: IntArray,
-    place: int,
-    chosen: IntArray,
-    before: WordArray,
-    inside: WordArray,
-    work: IntArray,
-) -> tuple[int, float]:
-    """The best place of the variable at ``place``, and the change of cost there.
+class Walk(NamedTuple):
+    """An order that is being improved."""
 
-    ``before`` (n + 1, words) are the sets of the first p variables, ``inside`` is room for one.
-    """
+    lists: Lists
+    order: IntArray  # (n,)
+    chosen: IntArray  # (n,) candidate of every variable
+    before: WordArray  # (n + 1, words) sets of the first p variables
+    inside: WordArray  # (words,) scratch
+    work: IntArray  # (1,)
+
+
+@kernel
+def _best_place(walk: Walk, place: int) -> tuple[int, float]:
+    """The best place of the variable at ``place``, and the change of cost there."""
+    lists, order, chosen, before, inside, work = walk
     v = order[place]
     best, best_change = place, 0.0
     last = lists.offsets[v + 1]
@@ -140,16 +143,9 @@ def _move(order: IntArray, place: int, target: int) -> None:
 
 
 @kernel
-def _refresh(
-    lists: Lists,
-    order: IntArray,
-    first: int,
-    last: int,
-    chosen: IntArray,
-    before: WordArray,
-    work: IntArray,
-) -> None:
+def _refresh(walk: Walk, first: int, last: int) -> None:
     """Choices and sets of the places first to last, after a move."""
+    lists, order, chosen, before, _, work = walk
     for p in range(first, last + 1):
         i = order[p]
         chosen[i] = first_within(lists, lists.offsets[i], lists.offsets[i + 1], before[p], work)
@@ -168,6 +164,7 @@ def climb_order(
         return value
     before = np.zeros((n + 1, lists.masks.shape[1]), dtype=np.uint64)
     inside = np.zeros(lists.masks.shape[1], dtype=np.uint64)
+    walk = Walk(lists, order, chosen, before, inside, work)
     for p in range(n):
         before[p + 1] = before[p]
         add(before[p + 1], order[p])
@@ -177,12 +174,10 @@ def climb_order(
     while unchanged < n and work[0] < limit:
         for p in range(n):
             place[order[p]] = p
-        target, change = _best_place(lists, order, place[v], chosen, before, inside, work)
+        target, change = _best_place(walk, place[v])
         if change < -least_gain:
             _move(order, place[v], target)
-            _refresh(
-                lists, order, min(place[v], target), max(place[v], target), chosen, before, work
-            )
+            _refresh(walk, min(place[v], target), max(place[v], target))
             unchanged = 0
         else:
             unchanged += 1
@@ -228,12 +223,7 @@ def _extreme(costs: FloatArray, sign: float) -> int:
 
 @entry
 def search_orders(
-    lists: Lists,
-    orders: IntArray,
-    costs: FloatArray,
-    state: IntArray,
-    effort: int,
-    stop: IntArray,
+    lists: Lists, orders: IntArray, costs: FloatArray, state: IntArray, effort: int, stop: IntArray
 ) -> int:
     """Improve a population in place until the effort is spent; returns the number of the best.
 
