@@ -43,7 +43,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -56,8 +56,6 @@ from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Run, Solver, Stopped
 from marginbn.solvers.subtree import Answer, PartLostError, Task, get_ready, solve_part, stamp
 from marginbn.solvers.tree_search import SEED_STEP, begin
-
-T = TypeVar("T")
 
 LOCAL = "local"
 """In place of an address: processes on this machine."""
@@ -299,7 +297,6 @@ class Coordinator:
         }
         if there and self.refused >= there.keys():
             self._give_up("all workers are left out")
-            raise Stopped(Status.INTERRUPTED)
         return ours
 
     def _is_ours(self, address: str) -> bool:
@@ -335,15 +332,16 @@ class Coordinator:
             return self.client.sync(method, callback_timeout=PATIENCE)
         except (OSError, TimeoutError, ValueError, RuntimeError, CancelledError) as error:
             self._give_up(f"the scheduler does not answer ({type(error).__name__})")
-            raise Stopped(Status.INTERRUPTED) from None
 
-    def _give_up(self, why: str) -> None:
+    def _give_up(self, why: str) -> NoReturn:
+        """End the search with what is known."""
         warnings.warn(
             f"the search on the cluster ended early: {why}; the best structure so far and its "
             "bound are returned, and a checkpoint is kept where one was asked for",
             OptimalityWarning,
             stacklevel=2,
         )
+        raise Stopped(Status.INTERRUPTED)
 
     # ------------------------------------------------------------------ the search
 
@@ -573,7 +571,6 @@ class Coordinator:
         if len(self.losses) > MOST_LOSSES:
             minutes = LOSSES_WITHIN / 60
             self._give_up(f"more than {MOST_LOSSES} parts were lost in {minutes:.0f} minutes")
-            raise Stopped(Status.INTERRUPTED)
 
     def _end(self) -> None:
         """Nothing of ours goes on at the workers; what is out waits again."""

@@ -133,18 +133,14 @@ def running(bodies: Sequence[Callable[[], None]], stop: Callable[[], None]) -> I
         yield
     finally:
         if threads:
-            _end(threads, stop)
-
-
-def _end(threads: list[threading.Thread], stop: Callable[[], None]) -> None:
-    try:
-        stop()
-    except KeyboardInterrupt:  # no thread may be left that has not heard of the end
-        stop()
-        raise
-    for thread in threads:
-        if thread.is_alive():  # an interrupt may have come before its start
-            thread.join()
+            try:
+                stop()
+            except KeyboardInterrupt:  # no thread may be left that has not heard of the end
+                stop()
+                raise
+            for thread in threads:
+                if thread.is_alive():  # an interrupt may have come before its start
+                    thread.join()
 
 
 ROOT_GAP_LAW = ((0.1, 1.4, 5.7), (0.2, 2.0, 18.0), (0.3, 3.0, 35.0))

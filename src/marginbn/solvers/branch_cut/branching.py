@@ -274,9 +274,8 @@ class Chooser:
         program, pool = self._relaxation.program, self._relaxation.pool
         edges = [split for split, _ in splits if split.kind == "edge"]
         numbers = [pool.edge(split.first, split.second) for split in edges]
-        first = program.add_probe_rows(numbers) if edges else 0
+        first, basis = program.begin_probes(numbers)
         rows = {s: (first + place, numbers[place]) for place, s in enumerate(edges)}
-        basis = program.remember_basis()
         results: dict[Split, tuple[_Pair, _Pair]] = {}
         for split, value in splits:
             losses, bounds = [], []
@@ -290,8 +289,7 @@ class Chooser:
             results[split] = (losses[0], losses[1]), (bounds[0], bounds[1])
             if min(bounds) <= node.cutoff:  # nothing beats that
                 break
-        if edges:
-            program.drop_probe_rows(first)
+        program.end_probes(first)
         return results
 
     def _probe_side(

@@ -372,22 +372,21 @@ class Program:
 
     # ------------------------------------------------------------------ probing
 
-    def add_probe_rows(self, numbers: list[int]) -> int:
-        """Append structural rows without effect, to be used by :meth:`probe`; first index."""
+    def begin_probes(self, numbers: list[int]) -> tuple[int, Any]:
+        """Append structural rows without effect, to be used by :meth:`probe`; the index of the
+        first, and the basis as HiGHS has it.
+        """
         first = int(self._highs.getNumRow())
-        rows = self._structural_rows(np.array(numbers, dtype=np.int64))
-        self._append_rows(rows, np.full(len(numbers), -np.inf))
-        return first
+        if numbers:
+            rows = self._structural_rows(np.array(numbers, dtype=np.int64))
+            self._append_rows(rows, np.full(len(numbers), -np.inf))
+        return first, self._highs.getBasis()
 
-    def drop_probe_rows(self, first: int) -> None:
-        """Delete them again."""
+    def end_probes(self, first: int) -> None:
+        """Delete the rows again."""
         places = np.arange(first, int(self._highs.getNumRow()), dtype=np.int32)
         if len(places):
             self._highs.deleteRows(len(places), places)
-
-    def remember_basis(self) -> Any:
-        """The basis as HiGHS has it, for :meth:`probe`."""
-        return self._highs.getBasis()
 
     def probe(
         self, basis: Any, zero: IntArray, row: int | None, seconds: float, iterations: int

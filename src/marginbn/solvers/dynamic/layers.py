@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import SolverError
-from marginbn.problem.array_types import FloatArray, IntArray
-from marginbn.solvers.dynamic.kernel import Clusters, Layer, Lists, enlarge, expand
+from marginbn.problem.array_types import IntArray
+from marginbn.solvers.dynamic.kernel import Clusters, Layer, Lists, Places, enlarge, expand
 from marginbn.solvers.memory import TABLE_BYTES, TRACE_BYTES, list_bytes
 from marginbn.solvers.orders.ascent import Ascent, dual_ascent
 from marginbn.solvers.orders.local_search import OrderSearch
@@ -39,21 +39,10 @@ ROOM = 1 << 12
 """Places of the first table."""
 
 
-class Table:
-    """The layer that is being made."""
-
-    def __init__(self, room: int, state: FloatArray | None = None) -> None:
-        self.arrays = (
-            np.zeros(room, np.uint64),
-            np.full(room, np.inf, dtype=np.float64),
-            np.zeros(room, np.uint8),
-        )
-        self.state = np.array([0.0, np.inf]) if state is None else state
-
-    @property
-    def room(self) -> int:
-        """Places."""
-        return len(self.arrays[0])
+def _table(room: int) -> Places:
+    """An empty table."""
+    empty = np.full(room, np.inf, dtype=np.float64)
+    return np.zeros(room, np.uint64), empty, np.zeros(room, np.uint8)
 
 
 class LayerSearch:
@@ -131,24 +120,23 @@ class LayerSearch:
 
     def _next(self, layer: Layer, lists: Lists, clusters: Clusters, *, is_last: bool) -> Layer:
         """The sets of one more variable."""
-        run, table = self._run, Table(ROOM)
+        run, table, state = self._run, _table(ROOM), np.array([0.0, np.inf])
         done = 0
         while done < len(layer[0]):
             self._poll(done)
             until = min(done + PORTION, len(layer[0]))
-            places, state = table.arrays, table.state
-            reached = expand(layer, done, until, lists, clusters, self._upper(), places, state)
+            reached = expand(layer, done, until, lists, clusters, self._upper(), table, state)
             if reached < until:
                 table = self._enlarged(table, len(layer[0]))
             run.nodes += reached - done
             done = reached
-        found = np.isfinite(table.arrays[1])
-        keys, best, newest = table.arrays[0][found], table.arrays[1][found], table.arrays[2][found]
+        found = np.isfinite(table[1])
+        keys, best, newest = table[0][found], table[1][found], table[2][found]
         short = np.uint32 if self._n <= 32 else np.uint64
         self._trace.append((keys.astype(short), newest))
         self._kept_bytes += len(keys) * TRACE_BYTES
         if len(keys) and not is_last:
-            reachable = max(self._top - float(table.state[1]), run.objective)
+            reachable = max(self._top - float(state[1]), run.objective)
             run.improve_bound(reachable + self._slack)
         return keys, best
 
@@ -158,13 +146,13 @@ class LayerSearch:
         if limit is not None and self._run.nodes >= limit:
             raise Stopped(Status.NODE_LIMIT)
 
-    def _enlarged(self, table: Table, n_sets: int) -> Table:
+    def _enlarged(self, table: Places, n_sets: int) -> Places:
         """A table of twice the places, if the memory allows."""
-        needed = TABLE_BYTES * (3 * table.room + n_sets) + self._kept_bytes
-        if needed > self._room:
+        room = len(table[0])
+        if TABLE_BYTES * (3 * room + n_sets) + self._kept_bytes > self._room:
             raise Stopped(Status.MEMORY_LIMIT)
-        larger = Table(2 * table.room, table.state)
-        enlarge(table.arrays, larger.arrays)
+        larger = _table(2 * room)
+        enlarge(table, larger)
         return larger
 
     def _way_back(self) -> IntArray:
