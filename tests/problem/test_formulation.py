@@ -118,11 +118,10 @@ def test_acyclic_selections_are_feasible_points_of_the_same_value(make) -> None:
         np.testing.assert_array_equal(selection_of(problem.candidates, point), selection)
 
 
-@pytest.mark.parametrize("delta", [None, 0.3, 50.0])
-def test_no_order_fits_a_cycle(delta: float | None) -> None:
+def test_no_order_fits_a_cycle() -> None:
     """With eta fixed, order variables exist exactly for acyclic graphs (proposition 1)."""
     problem = small_linear_problem(0, n_features=2)
-    form = formulate(problem, delta=delta)
+    form = formulate(problem)
     n, order_rows = problem.n_variables, slice(problem.n_variables, problem.n_variables**2)
     rows = form.matrix[order_rows]
     for selection in all_selections(problem):
@@ -133,20 +132,17 @@ def test_no_order_fits_a_cycle(delta: float | None) -> None:
             np.zeros(n),
             A_ub=-rows[:, form.order].toarray(),
             b_ub=-right,
-            bounds=[(0, form.delta)] * n,
+            bounds=[(0, n)] * n,
         )
         acyclic = is_acyclic([problem.candidates.parents[k] for k in selection])
         assert (answer.status == 0) == acyclic
 
 
 @pytest.mark.parametrize("make", PROBLEMS)
-@pytest.mark.parametrize("delta", [None, 1.0])
-def test_scipy_finds_the_optimum_of_the_matrices(make, delta: float | None) -> None:
-    """scipy's milp on the matrices agrees with enumeration, whatever Delta is."""
+def test_scipy_finds_the_optimum_of_the_matrices(make) -> None:
+    """scipy's milp on the matrices agrees with enumeration."""
     problem = make()
-    assert solve_with_scipy(formulate(problem, delta=delta)) == pytest.approx(
-        optimum(problem), rel=1e-7
-    )
+    assert solve_with_scipy(formulate(problem)) == pytest.approx(optimum(problem), rel=1e-7)
 
 
 @pytest.mark.parametrize("make", PROBLEMS)
@@ -178,12 +174,6 @@ def test_building_can_be_given_up() -> None:
 
     with pytest.raises(EnoughError):
         formulate(small_margin_problem(0), poll=poll)
-
-
-def test_delta_must_be_positive() -> None:
-    """A zero Delta would allow cycles; it is refused."""
-    with pytest.raises(InputError, match="delta must be a positive"):
-        formulate(small_linear_problem(0), delta=0.0)
 
 
 def test_the_allowance_grows_with_the_scale_and_lost_entries() -> None:

@@ -79,8 +79,8 @@ def accuracy_interval(accuracy: float, n_rows: int) -> float:
     return abs(middle - accuracy) + half
 
 
-def t_interval(scores: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
-    """Mean of fold scores and half width of its Student t interval.
+def t_interval(scores: ArrayLike) -> tuple[float, float]:
+    """Mean of fold scores and half width of its 95 % Student t interval.
 
     Examples
     --------
@@ -91,9 +91,7 @@ def t_interval(scores: ArrayLike, confidence: float = 0.95) -> tuple[float, floa
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or len(values) < 2:
         raise InputError(f"scores must hold at least two fold scores, got {scores!r}")
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-    quantile = float(stdtrit(len(values) - 1, (1 + confidence) / 2))
+    quantile = float(stdtrit(len(values) - 1, 0.975))
     standard_error = float(values.std(ddof=1)) / math.sqrt(len(values))
     return float(values.mean()), quantile * standard_error
 

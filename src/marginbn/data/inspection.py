@@ -17,7 +17,6 @@ import numpy as np
 
 from marginbn.data.columns import SHOWN, Column, listed
 from marginbn.data.discretize import N_BINS
-from marginbn.data.encode import IsLate
 from marginbn.data.guardrails import class_slip
 from marginbn.data.labelled import LabelledTable, MissingPolicy, refuse_measured
 from marginbn.data.preparation import (
@@ -224,11 +223,10 @@ def inspect_rows(
     rows: TrainingRows,
     n_without_class: int = 0,
     n_bins: int | None = None,
-    is_late: IsLate = lambda: False,
 ) -> DataReport:
     """The same for rows that are prepared already; ``n_bins`` where none is a class."""
     found, missing = rows.found, rows.settings.missing
-    coding = rows.coding(is_late, n_bins)
+    coding = rows.coding(n_bins=n_bins)
     states = {variable.name: variable.arity for variable in coding.variables}
     columns = tuple(_inspect_column(column, rows, states) for column in found.sample.columns)
     has_class, n_classes = found.target is not None, len(found.classes)

@@ -593,14 +593,14 @@ def _check_table(name: str, table: FloatArray, shape: tuple[int, ...]) -> None:
         )
 
 
-def _as_count(n: int, least: int = 0) -> int:
+def _as_count(n: int) -> int:
     """A number of rows that a user asks for."""
     try:
         count = operator.index(n)
     except TypeError:
         count = -1
-    if count < least:
-        raise InputError(f"n must be a whole number >= {least}, got {n!r}")
+    if count < 0:
+        raise InputError(f"n must be a whole number >= 0, got {n!r}")
     return count
 
 

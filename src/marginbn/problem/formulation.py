@@ -16,8 +16,8 @@ Rows, in this order::
     margin     tau_m - sum_k alpha_{m,r,k} eta_k  <= 0          for each sample m, rival r  (14)
 
 At an optimum tau_m is the smaller of gamma and the smallest margin row, so the objective is that
-of :class:`StructureProblem`. A linear problem has neither tau columns nor margin rows. Delta may
-be any positive number; the default N makes the order rows integral: an arc i -> j asks for
+of :class:`StructureProblem`. A linear problem has neither tau columns nor margin rows. Delta is
+N, the number of variables, which makes the order rows integral: an arc i -> j asks for
 o_j >= o_i + 1.
 
 **What the bound of a floating-point solver is worth.** It is proved to tolerances. A reduced cost
@@ -72,7 +72,6 @@ class MILP:
     candidates: CandidateSets  # behind the first columns, which are the integer ones
     n_samples: int  # number of tau columns
     n_rivals: int  # margin rows for each of them
-    delta: float  # upper bound of the order columns
 
     @property
     def n_rows(self) -> int:
@@ -138,37 +137,26 @@ def why_too_large(problem: StructureProblem) -> str | None:
     )
 
 
-def formulate(
-    problem: StructureProblem, *, delta: float | None = None, poll: Poll | None = None
-) -> MILP:
+def formulate(problem: StructureProblem, *, poll: Poll | None = None) -> MILP:
     """Problem (19) in matrix form; see :func:`count_nonzeros` for the size of the matrix.
 
-    ``delta`` ``None`` stands for the number of variables. ``poll`` is called for every column of
-    margins; an exception from it ends the work.
+    ``poll`` is called for every column of margins; an exception from it ends the work.
     """
     n, k, m = problem.n_variables, problem.candidates.n_candidates, problem.n_samples
-    width = float(n) if delta is None else float(delta)
-    if not 0 < width < float("inf"):
-        raise InputError(f"delta must be a positive finite number, got {delta}")
     infinity = np.inf
     fill = np.concatenate  # one piece per block, in the order of the module docstring
     return MILP(
-        matrix=_matrix(problem, width, poll or (lambda: None)),
+        matrix=_matrix(problem, poll or (lambda: None)),
         cost=fill([problem.linear, problem.sample_weights, np.zeros(n)]),
         lower=fill([np.zeros(k), np.full(m, -infinity), np.zeros(n)]),
-        upper=fill([np.ones(k), np.full(m, problem.gamma), np.full(n, width)]),
+        upper=fill([np.ones(k), np.full(m, problem.gamma), np.full(n, float(n))]),
         row_lower=fill(
-            [
-                np.ones(n),
-                np.full(n * (n - 1), width / n - 2 * width),
-                np.full(problem.n_rows, -infinity),
-            ]
+            [np.ones(n), np.full(n * (n - 1), 1.0 - 2 * n), np.full(problem.n_rows, -infinity)]
         ),
         row_upper=fill([np.ones(n), np.full(n * (n - 1), infinity), np.zeros(problem.n_rows)]),
         candidates=problem.candidates,
         n_samples=m,
         n_rivals=0 if problem.margins is None else problem.margins.n_rivals,
-        delta=width,
     )
 
 
@@ -189,14 +177,14 @@ def point_of(problem: StructureProblem, milp: MILP, selection: IntArray) -> Floa
     if order is None:
         raise InputError("the selection has a directed cycle; (19) has no point for it")
     places = np.empty(len(order))
-    places[list(order)] = np.arange(len(order)) * (milp.delta / len(order))
+    places[list(order)] = np.arange(len(order))
     point[milp.order] = places
     return point
 
 
-def _matrix(problem: StructureProblem, delta: float, poll: Poll) -> sparse.csr_array:
+def _matrix(problem: StructureProblem, poll: Poll) -> sparse.csr_array:
     """All rows; the large margin block is written once, into its final place."""
-    head = _graph_rows(problem, delta)
+    head = _graph_rows(problem)
     # candidates that depend on the class; the factor of any other cancels in every margin
     has_class = (problem.candidates.masks[:, 0] & np.uint64(1)) == 1
     used = np.flatnonzero((problem.candidates.child == 0) | has_class)
@@ -240,7 +228,7 @@ def _fill_margins(
     columns[:, -1] = first_tau + np.repeat(np.arange(margins.n_samples), margins.n_rivals)
 
 
-def _graph_rows(problem: StructureProblem, delta: float) -> sparse.csr_array:
+def _graph_rows(problem: StructureProblem) -> sparse.csr_array:
     """Convexity rows (5) and order rows (16)."""
     n, candidates = problem.n_variables, problem.candidates
     k, first_order = candidates.n_candidates, candidates.n_candidates + problem.n_samples
@@ -256,7 +244,7 @@ def _graph_rows(problem: StructureProblem, delta: float) -> sparse.csr_array:
         n + parent * (n - 1) + child - (child > parent),  # the pair (parent, child)
     ]
     columns = [np.arange(k), first_order + head, first_order + tail, candidate]
-    values = [np.ones(k), np.ones(len(pair)), -np.ones(len(pair)), np.full(len(child), -2 * delta)]
+    values = [np.ones(k), np.ones(len(pair)), -np.ones(len(pair)), np.full(len(child), -2.0 * n)]
     return sparse.csr_array(
         (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
         shape=(n * n, first_order + n),
@@ -291,7 +279,7 @@ def bound_allowance(
     """
     n = milp.candidates.n_variables
     slack = float((milp.upper[milp.tau] - point[milp.tau]).sum())
-    movement = 1.0 + slack + n * milp.delta + n
+    movement = 1.0 + slack + n * float(n) + n
     sizes = np.abs(milp.matrix.data)
     lost = float(sizes[sizes <= threshold].max(initial=0.0))
     lost_value = n * lost * float(milp.cost[milp.tau].sum())
