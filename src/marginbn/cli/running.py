@@ -213,7 +213,7 @@ BROKEN_PIPE = 141  # 128 + SIGPIPE: the reader had enough, as with "| head"
 
 EXIT_CODES_HELP = """\b
 Exit codes:
-  0    success; a search ended with a proof, or at the gap of --gap
+  0    success; a search ended with a proof, or at the gap asked for
   1    unusable input or another error; one line explains it
   2    wrong options
   3    a search stopped early (limit, Ctrl-C, SIGTERM, SIGHUP); the best
