@@ -13,6 +13,8 @@ nothing but the problem and the seed.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
@@ -35,7 +37,7 @@ PIECE = 2_000_000
 
 def is_better(value: float, than: float) -> bool:
     """By more than rounding: equal values must not be exchanged for ever."""
-    return value > than + 1e-9 * abs(than)
+    return value > (than + 1e-9 * abs(than) if math.isfinite(than) else than)
 
 
 def descendants(members: IntArray, chosen: IntArray, i: int) -> BoolArray:
