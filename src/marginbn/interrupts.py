@@ -1,23 +1,20 @@
-"""Signals that ask a program for its end: Ctrl-C, SIGTERM, SIGHUP.
+"""Ctrl-C, SIGTERM and SIGHUP: signals that ask the program to end.
 
-A library leaves signals alone: in Python, Ctrl-C is a KeyboardInterrupt, and ``Run.ending`` makes a
-normal ending of it. The command line calls :func:`start_up` and :func:`listening`; from then on the
-three signals mean the same, and what they do depends on what there is to lose.
+The library does not touch signals: in Python, Ctrl-C is a KeyboardInterrupt, and ``Run.ending``
+ends the search normally. The command line calls :func:`exit_on_signals` at its start and
+:func:`handling_signals` while it works. From then on all three signals mean the same:
 
-*Before the first structure* a signal raises KeyboardInterrupt, and the command ends.
+- *before the first structure* a signal raises KeyboardInterrupt, and the command ends;
+- *during a search* (:meth:`Interrupts.raising`) it raises KeyboardInterrupt once, which ends the
+  search with its best structure;
+- *afterwards* it raises nothing: proof, model and summary are written. A further search of the same
+  command ends with its first structure. A second Ctrl-C after more than :data:`HURRY` seconds
+  raises again.
 
-*During a search* (:meth:`Requests.heeding`) it raises KeyboardInterrupt once, which the search
-takes as its end.
-
-*Afterwards* nothing is raised: proof, model and summary are written undisturbed. A further search
-of the same command ends with its first structure. Whoever presses Ctrl-C a second time, and not
-just twice in a row, is in a hurry: that raises again.
-
-An exception alone can get lost: Python forgets those that are raised inside a finaliser or a
-callback, and raises none while the main thread is inside a compiler or a kernel. So a thread hears
-every signal at once, through a pipe. It rings the bells that bring compiled code back, raises again
-what Python forgot, and if nothing has come of it after :data:`PATIENCE` seconds it ends a program
-that has no result to lose.
+Exceptions are not enough: Python drops those that are raised inside a finaliser or a callback, and
+raises none while the main thread runs compiled code. So a thread reads every signal from a pipe. It
+calls the callbacks that stop compiled code, raises dropped interrupts again, and after
+:data:`PATIENCE` seconds it ends a program that has no result to lose.
 """
 
 from __future__ import annotations
@@ -34,64 +31,64 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 PATIENCE = 1.0
-"""Seconds that a program without a result has to end by itself."""
+"""Seconds that a program without a result may take to end by itself."""
 
 HURRY = 1.0
-"""Seconds after which a second Ctrl-C is meant; some programs pass the first one on twice."""
+"""Seconds after which a second Ctrl-C counts; some programs pass the first one on twice."""
 
 _TICK = 0.05
-"""Seconds between two looks at whether a thread has ended."""
+"""Seconds between two checks of whether the program has ended."""
 
-Bell = Callable[[], None]
+Callback = Callable[[], None]
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Requests:
-    """What signals have asked of this process so far."""
+class Interrupts:
+    """The signals that this process has received so far."""
 
     def __init__(self) -> None:
         self.number: int | None = None
         """The first signal that came."""
         self.count = 0
         self.has_result = False
-        """Whether there is a structure to write down."""
+        """Whether there is a structure to save."""
         self.is_over = False
-        """Whether the program has done its work and is about to end."""
-        self.is_told = False
-        """Whether the last line is written."""
+        """Whether the program has finished its work and is about to end."""
+        self.message_written = False
+        """Whether the last line was printed."""
         self._first = 0.0
         self._may_raise = False  # inside a block that a KeyboardInterrupt ends normally
-        self._is_forgotten = False  # Python has dropped a KeyboardInterrupt
-        self._bells: list[Bell] = []
+        self._was_dropped = False  # Python dropped a KeyboardInterrupt
+        self._callbacks: list[Callback] = []
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         """Whether the program should end."""
         return self.number is not None
 
     @property
     def exit_code(self) -> int:
-        """Of a program that ends without a result, as shells count."""
+        """Exit code of a program that ends without a result, by the convention of shells."""
         return 128 + (signal.SIGINT if self.number is None else self.number)
 
     @property
-    def words(self) -> str:
-        """What such a program has to say."""
-        told = "interrupted" if self.exit_code == 130 else f"ended by {self._name}"
-        return f"{told} before there was a result"
+    def message(self) -> str:
+        """Last line of a program that ends without a result."""
+        cause = "interrupted" if self.exit_code == 130 else f"ended by {self._name}"
+        return f"{cause} before there was a result"
 
     @property
     def _name(self) -> str:
         return signal.Signals(self.exit_code - 128).name
 
-    def raise_if_asked(self) -> None:
-        """End here, if the program should end and has no result; for the time between two steps."""
-        if self.asked and not self.has_result:
+    def raise_if_requested(self) -> None:
+        """Raise KeyboardInterrupt if the program should end and has no result."""
+        if self.requested and not self.has_result:
             raise KeyboardInterrupt
 
-    def hear(self, number: int, _: object = None) -> None:
-        """Handler in the main thread, between two steps of the interpreter."""
+    def handle(self, number: int, _: object = None) -> None:
+        """Signal handler; Python calls it in the main thread."""
         now = time.perf_counter()
         self.count += 1
         if self.number is None:
@@ -99,15 +96,13 @@ class Requests:
             wanted = self._may_raise or not self.has_result
         else:
             wanted = number == signal.SIGINT and now - self._first > HURRY
-        if wanted or self._is_forgotten:
-            self._may_raise = self._is_forgotten = False
+        if wanted or self._was_dropped:
+            self._may_raise = self._was_dropped = False
             raise KeyboardInterrupt
 
     @contextmanager
-    def heeding(self) -> Iterator[None]:
-        """Time in which a signal raises although there is a result: the block ends normally by it.
-        Only once, so that what follows is not disturbed.
-        """
+    def raising(self) -> Iterator[None]:
+        """Let one signal raise KeyboardInterrupt within the block, although there is a result."""
         self._may_raise = True
         try:
             yield
@@ -115,59 +110,61 @@ class Requests:
             self._may_raise = False
 
     @contextmanager
-    def bell(self, ring: Bell) -> Iterator[None]:
-        """Call ``ring``, from another thread, when a signal comes while the block runs."""
-        self._bells.append(ring)
+    def calling(self, callback: Callback) -> Iterator[None]:
+        """Call ``callback`` from another thread if a signal comes within the block."""
+        self._callbacks.append(callback)
         try:
             yield
         finally:
-            self._bells.remove(ring)
+            self._callbacks.remove(callback)
 
-    def ring(self) -> None:
-        """Bring compiled code back."""
-        for ring in list(self._bells):
-            ring()
+    def call_back(self) -> None:
+        """Call the callbacks of all active blocks, which stops compiled code."""
+        for callback in list(self._callbacks):
+            callback()
 
-    def forgot(self, unraisable: Any) -> None:
-        """In place of ``sys.unraisablehook``: a KeyboardInterrupt must not get lost."""
+    def keep_unraisable(self, unraisable: Any) -> None:
+        """Replacement of ``sys.unraisablehook`` that remembers a KeyboardInterrupt."""
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            self._is_forgotten = True
+            self._was_dropped = True
         else:
             sys.__unraisablehook__(unraisable)
 
-    def attend(self, pipe: int) -> None:
-        """Body of the thread: hear signals at once, and see that something comes of the first."""
+    def watch(self, pipe: int) -> None:
+        """Body of the thread: wait for the first signal, and make sure that the program ends."""
         number = int.from_bytes(os.read(pipe, 1), "little")
         if number not in _signals():
             return  # the pipe is closed
         end = time.perf_counter() + PATIENCE
-        self.ring()
+        self.call_back()
         while not (self.has_result or self.is_over):
             time.sleep(_TICK)
-            if self._is_forgotten:
+            if self._was_dropped:
                 _thread.interrupt_main(signal.Signals(number))
             if time.perf_counter() > end and not (self.has_result or self.is_over):
                 self.number = number
-                leave(self)
+                exit_now(self)
 
 
 @contextmanager
-def undisguised() -> Iterator[None]:
-    """A KeyboardInterrupt inside an extension module may come out as another exception: where an
-    end was asked for and there is no result, whatever ends the block is that interrupt.
+def as_keyboard_interrupt() -> Iterator[None]:
+    """Turn any error of the block into KeyboardInterrupt if the program should end without result.
+
+    Extension modules turn a KeyboardInterrupt that is raised inside them into other exceptions.
     """
     try:
         yield
     except Exception as error:
-        if REQUESTS.asked and not REQUESTS.has_result:
+        if INTERRUPTS.requested and not INTERRUPTS.has_result:
             raise KeyboardInterrupt from error
         raise
 
 
-def in_deaf_children(run: Callable[[Iterable[T]], R], tasks: Iterable[T]) -> R:
-    """``run(tasks)``; processes that it starts do not hear Ctrl-C, which a terminal sends to all:
-    whoever started them ends them. Otherwise each of them tells in its own words what happened,
-    over many lines while it is still starting.
+def without_interrupting_children(run: Callable[[Iterable[T]], R], tasks: Iterable[T]) -> R:
+    """Return ``run(tasks)``; the processes that it starts ignore Ctrl-C.
+
+    A terminal sends Ctrl-C to all processes. The parent ends its children; otherwise each of them
+    would print a traceback.
     """
     if not hasattr(signal, "pthread_sigmask"):  # not on Windows
         return run(tasks)
@@ -177,7 +174,7 @@ def in_deaf_children(run: Callable[[Iterable[T]], R], tasks: Iterable[T]) -> R:
 
     def one_by_one() -> Iterator[T]:
         for task in tasks:
-            if is_starting:  # starting the helper of all pools unblocks it: so that comes first
+            if is_starting:  # which unblocks the signal when it starts, so it must start first
                 resource_tracker.ensure_running()
                 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             yield task
@@ -191,85 +188,85 @@ def in_deaf_children(run: Callable[[Iterable[T]], R], tasks: Iterable[T]) -> R:
 
 
 def _end_children() -> None:
-    """Of a process that ends at once: they have nothing left to do, and would wait for ever."""
+    """Kill the children of a process that ends at once; they would wait for ever."""
     processes = sys.modules.get("multiprocessing")
     if processes is not None:
-        number = getattr(signal, "SIGKILL", signal.SIGTERM)  # which is as hard on Windows
+        number = getattr(signal, "SIGKILL", signal.SIGTERM)  # as abrupt, on Windows
         for child in processes.active_children():
-            with suppress(OSError):  # it has ended, or is not ours
-                os.kill(child.pid, number)  # its own method is missing in some pools
+            with suppress(OSError):  # it has ended already
+                os.kill(child.pid, number)  # children of some pools have no kill()
 
 
-def leave(requests: Requests) -> None:
-    """End the process here and now, with the line that tells why; whatever it waits for."""
+def exit_now(interrupts: Interrupts) -> None:
+    """Print the last line and end the process at once."""
     _end_children()
-    if not requests.is_told:
+    if not interrupts.message_written:
         with suppress(OSError):
-            os.write(2, f"marginbn: {requests.words}\n".encode())
-    os._exit(requests.exit_code)
+            os.write(2, f"marginbn: {interrupts.message}\n".encode())
+    os._exit(interrupts.exit_code)
 
 
-REQUESTS = Requests()
-"""Of this process. Nothing is ever asked where :func:`start_up` was not called."""
+INTERRUPTS = Interrupts()
+"""Signals of this process; none are recorded unless :func:`exit_on_signals` was called."""
 
 _is_program = False
 
 
 def _signals() -> list[int]:
-    """Those that ask for an end, on this platform."""
+    """The three signals, where the platform has them."""
     return [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in _NAMES]
 
 
 _NAMES = dir(signal)
 
 
-def start_up() -> None:
-    """Let signals end this process at once and without a word too many; it has done nothing yet.
+def exit_on_signals() -> None:
+    """Let signals end this process at once, with one line; it has done nothing yet.
 
-    Signals that are ignored, as under ``nohup``, stay so.
+    Signals that are ignored, as under ``nohup``, stay ignored.
     """
     global _is_program
     _is_program = True
 
-    def leave_at_once(number: int, _: object) -> None:
-        REQUESTS.number = number
-        leave(REQUESTS)
+    def handler(number: int, _: object) -> None:
+        INTERRUPTS.number = number
+        exit_now(INTERRUPTS)
 
-    _handle(leave_at_once)
+    _handle(handler)
 
 
 def is_program() -> bool:
-    """Whether this process is the command line, and not one that imported it."""
+    """Whether this process is the command line, not a program that imported marginbn."""
     return _is_program
 
 
-def end_quickly(code: object) -> None:
-    """End a program that was asked to: taking an interpreter with a compiler in it apart lasts."""
-    if REQUESTS.asked and isinstance(code, int):
+def exit_if_interrupted(code: object) -> None:
+    """End an interrupted program without the slow clean-up of interpreter and compiler."""
+    if INTERRUPTS.requested and isinstance(code, int):
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
-        _end_children()  # a pool is told to end by a step that is left out here
+        _end_children()  # their pool would do it in a step that is left out here
         atexit._run_exitfuncs()
         os._exit(code)
 
 
 @contextmanager
-def listening() -> Iterator[None]:
-    """Hear signals as described above; afterwards the process is about to end and hears none."""
+def handling_signals() -> Iterator[None]:
+    """Handle signals as described above; after the block the process ends and ignores them."""
     if not _is_program:
         yield
         return
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    threading.Thread(target=REQUESTS.attend, args=(reading,), daemon=True).start()
-    sys.unraisablehook = REQUESTS.forgot
-    if sys.platform != "win32":  # there it takes a socket
+    threading.Thread(target=INTERRUPTS.watch, args=(reading,), daemon=True).start()
+    sys.unraisablehook = INTERRUPTS.keep_unraisable
+    if sys.platform != "win32":  # where only sockets are accepted
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    _handle(REQUESTS.hear)
+    _handle(INTERRUPTS.handle)
     try:
         yield
-        REQUESTS.is_over = True
+        INTERRUPTS.is_over = True
     finally:
         _handle(signal.SIG_IGN)
 

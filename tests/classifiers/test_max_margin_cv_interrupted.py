@@ -12,7 +12,7 @@ from joblib import parallel_config
 from marginbn import MaxMarginBNClassifierCV, Search
 from marginbn.classifiers.max_margin_cv import FoldPath, complete_folds
 from marginbn.exceptions import OptimalityWarning
-from marginbn.interrupts import Requests
+from marginbn.interrupts import Interrupts
 from marginbn.solvers.result import TracePoint
 
 
@@ -123,8 +123,8 @@ def test_complete_folds_of_other_processes_are_something_to_lose(
 ) -> None:
     """A signal then ends the validation, not the program."""
     X, y = rows()
-    requests = Requests()
-    monkeypatch.setattr("marginbn.classifiers.max_margin_cv.REQUESTS", requests)
+    requests = Interrupts()
+    monkeypatch.setattr("marginbn.classifiers.max_margin_cv.INTERRUPTS", requests)
     interrupted_after(monkeypatch, done)
     clf = MaxMarginBNClassifierCV(gammas=[0.5], max_parents=(1, 2), cv=3)
     with pytest.raises(KeyboardInterrupt) if not kept else pytest.warns(OptimalityWarning):

@@ -70,12 +70,12 @@ def test_a_long_limit_is_not_expired() -> None:
     assert not deadline.expired()
 
 
-def test_an_alarm_rings_once_the_time_is_up() -> None:
+def test_the_callback_is_called_when_the_time_is_up() -> None:
     """Not without a limit, and not after the block has ended."""
     rung = threading.Event()
-    with Deadline(Limits(time=1e-3)).ringing(rung.set):
+    with Deadline(Limits(time=1e-3)).calling(rung.set):
         assert rung.wait(timeout=600)
     silent = threading.Event()
-    with Deadline(Limits()).ringing(silent.set), Deadline(Limits(time=3600)).ringing(silent.set):
+    with Deadline(Limits()).calling(silent.set), Deadline(Limits(time=3600)).calling(silent.set):
         pass
     assert not silent.is_set()

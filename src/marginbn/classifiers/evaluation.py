@@ -35,7 +35,7 @@ from marginbn.data.labelled import (
 from marginbn.data.preparation import TableSettings
 from marginbn.data.table import Table, as_table
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
-from marginbn.interrupts import in_deaf_children
+from marginbn.interrupts import without_interrupting_children
 from marginbn.problem.array_types import FloatArray, IndexArray
 from marginbn.solvers.result import Status
 
@@ -201,7 +201,9 @@ def cross_validate(
     splits = stratified_folds(np.asarray(labels), n_folds, seed)
     tasks = (delayed(_score_fold)(make_classifier, table, labels, *split) for split in splits)
     answers: list[_FoldAnswer] = []
-    for answer in in_deaf_children(Parallel(n_jobs=n_jobs, return_as="generator"), tasks):
+    for answer in without_interrupting_children(
+        Parallel(n_jobs=n_jobs, return_as="generator"), tasks
+    ):
         answers.append(answer)
         if on_fold is not None:
             on_fold(answer.score)

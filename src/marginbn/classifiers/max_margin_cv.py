@@ -47,7 +47,7 @@ from marginbn.data.encode import EncodedTraining
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.training import TrainingRows, encode_training
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
-from marginbn.interrupts import REQUESTS, in_deaf_children
+from marginbn.interrupts import INTERRUPTS, without_interrupting_children
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.array_types import FloatArray, IndexArray
 from marginbn.problem.candidates import ClassArcs
@@ -311,18 +311,18 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             for task, (k, fold) in enumerate(tasks)
         ]
         try:
-            answers = in_deaf_children(
+            answers = without_interrupting_children(
                 Parallel(n_jobs=self.n_jobs, return_as="generator"),
                 (delayed(worker._validate_fold)(*call) for call in calls),
             )
             progress = StepProgress(len(tasks)) if search.verbose else None
-            with REQUESTS.heeding():
+            with INTERRUPTS.raising():
                 for path in answers:
                     paths.append(path)
                     if progress is not None:
                         progress.step(path.describe())
                     if complete_folds(paths, len(self._parent_grid())):
-                        REQUESTS.has_result = True  # workers may have searched in other processes
+                        INTERRUPTS.has_result = True  # workers may have searched in other processes
         except KeyboardInterrupt:
             paths = complete_folds(paths, len(self._parent_grid()))
             if not paths:

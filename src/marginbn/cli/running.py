@@ -21,7 +21,7 @@ import typer
 
 from marginbn.cli.options import in_options
 from marginbn.exceptions import MarginBNError
-from marginbn.interrupts import REQUESTS, listening, undisguised
+from marginbn.interrupts import INTERRUPTS, as_keyboard_interrupt, handling_signals
 from marginbn.network.wording import number, percent, visible
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
     def run(**values: Any) -> None:
         for name, group in groups.items():
             values[name] = group(**{f.name: values.pop(f.name) for f in fields(group)})
-        with listening(), clean_endings(), clean_warnings():
+        with handling_signals(), clean_endings(), clean_warnings():
             code = function(**values)
             sys.stdout.flush()
         raise typer.Exit(code or DONE)
@@ -278,7 +278,7 @@ def _fields_as_parameters(group: type[Any]) -> list[inspect.Parameter]:
 def clean_endings() -> Iterator[None]:
     """Errors in one line and the documented exit codes; bugs keep their traceback."""
     try:
-        with undisguised():
+        with as_keyboard_interrupt():
             yield
     except BrokenPipeError:
         try:  # let the interpreter's own flush at exit go nowhere
@@ -299,9 +299,9 @@ def clean_endings() -> Iterator[None]:
         print_message("error: out of memory; fewer columns, parents or rows need less")
         raise typer.Exit(ERROR) from None
     except KeyboardInterrupt:
-        print_message(REQUESTS.words)
-        REQUESTS.is_told = True
-        raise typer.Exit(REQUESTS.exit_code) from None
+        print_message(INTERRUPTS.message)
+        INTERRUPTS.message_written = True
+        raise typer.Exit(INTERRUPTS.exit_code) from None
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import numpy as np
 
 from marginbn.exceptions import CertificateWarning, InputError
 from marginbn.files import PathLike, try_writing, write_or_rescue
-from marginbn.interrupts import REQUESTS
+from marginbn.interrupts import INTERRUPTS
 from marginbn.proof.certificate import Certificate
 from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.definition import Definition
@@ -184,7 +184,7 @@ def certify(
     """Prove what a search has found, write the certificate, and combine both results."""
     solver = CertifyingSolver(definition, rows)
     with run.ending():
-        if found.status is Status.INTERRUPTED or REQUESTS.asked:
+        if found.status is Status.INTERRUPTED or INTERRUPTS.requested:
             run.limits = replace(run.limits, nodes=1)  # the user wants an end: the root alone
         run.offer(found.selection)
         run.improve_bound(initial_bound(run.problem))

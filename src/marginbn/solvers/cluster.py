@@ -48,7 +48,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from marginbn.exceptions import InputError, MissingDependencyError, OptimalityWarning
-from marginbn.interrupts import REQUESTS
+from marginbn.interrupts import INTERRUPTS
 from marginbn.problem.array_types import FloatArray
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.checkpoint import OpenNodes, SearchState, join
@@ -593,12 +593,12 @@ def solve_on_cluster(solver: Solver, run: Run, dask: Any) -> SolveResult:
     with connected(dask, run.n_jobs) as client, _quiet():
         run.n_jobs = 1
         solver.prepare()
-        REQUESTS.raise_if_asked()
+        INTERRUPTS.raise_if_requested()
         run.start_clock()
         coordinator = Coordinator(run, solver, client)
         with run.ending():
             begin(run)
-            REQUESTS.has_result = True
+            INTERRUPTS.has_result = True
             if coordinator.ramp_up():
                 run.stopped = coordinator.search()
     return run.finish(solver.name)

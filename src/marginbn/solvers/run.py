@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from marginbn.exceptions import InputError, SolverError
-from marginbn.interrupts import REQUESTS
+from marginbn.interrupts import INTERRUPTS
 from marginbn.problem.array_types import IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import result
@@ -80,11 +80,9 @@ class Deadline:
         return self.remaining() <= 0.0
 
     @contextmanager
-    def ringing(self, ring: Callable[[], None]) -> Iterator[None]:
-        """Call ``ring`` from a thread of its own when the time is up, or a signal asks for the end,
-        while the block still runs.
-        """
-        with REQUESTS.bell(ring):
+    def calling(self, callback: Callable[[], None]) -> Iterator[None]:
+        """Call ``callback`` from another thread when the time is up or a signal comes."""
+        with INTERRUPTS.calling(callback):
             if self.limits.time is None:
                 yield
                 return
@@ -93,7 +91,7 @@ class Deadline:
             def watch() -> None:
                 while not is_over.wait(self.remaining()):
                     if self.expired():  # it may have stood still
-                        ring()
+                        callback()
                         return
 
             threading.Thread(target=watch, name="marginbn clock", daemon=True).start()
@@ -194,7 +192,7 @@ class Run:
         """How far the search is, for a checkpoint; solvers with a tree set it."""
         self._trace: list[TracePoint] = []
         self._reached: dict[float, float] = {}  # seconds, by the part of the root gap that was left
-        self._heard = REQUESTS.count  # signals that are no business of this run
+        self._signals_before = INTERRUPTS.count  # they do not concern this run
 
     @cached_property
     def memory(self) -> Memory:
@@ -315,7 +313,9 @@ class Run:
     @property
     def limit(self) -> Status | None:
         """Why the work should end now, if the callback or the clock says so."""
-        if self.stop_requested or REQUESTS.count > self._heard:  # should its exception be lost
+        if (
+            self.stop_requested or INTERRUPTS.count > self._signals_before
+        ):  # its exception may be lost
             return Status.INTERRUPTED
         if self.limits.work is not None and self.work >= self.limits.work:
             return Status.WORK_LIMIT
@@ -338,8 +338,8 @@ class Run:
         ``stopped`` says so.
         """
         try:
-            with REQUESTS.heeding():
-                self._heard = REQUESTS.count
+            with INTERRUPTS.raising():
+                self._signals_before = INTERRUPTS.count
                 yield
         except (KeyboardInterrupt, SystemError) as error:
             if not is_interrupt(error):

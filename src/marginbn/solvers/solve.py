@@ -18,7 +18,7 @@ from joblib import effective_n_jobs
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.files import PathLike
-from marginbn.interrupts import REQUESTS
+from marginbn.interrupts import INTERRUPTS
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
@@ -332,12 +332,12 @@ def solve_with(solver: Solver, run: Run) -> SolveResult:
         if gap <= run.limits.gap:
             return _finished_earlier(solver, run, saved)
     solver.prepare(problem, run.n_jobs)
-    REQUESTS.raise_if_asked()
+    INTERRUPTS.raise_if_requested()
     run.start_clock()
     with run.ending():
         begin(run)
-        REQUESTS.has_result = True
-        if REQUESTS.asked:  # by a signal that came before: the first structure must do
+        INTERRUPTS.has_result = True
+        if INTERRUPTS.requested:  # by a signal that came before: the first structure must do
             raise Stopped(Status.INTERRUPTED)
         run.stopped = solver.run(run)
     if run.stopped is Status.MEMORY_LIMIT and run.fallback is not None:

@@ -247,7 +247,7 @@ def solve_part(solver: BranchBoundSolver, problem: StructureProblem, task: Task)
 def _search(run: Run, search: PartSearch) -> None:
     """Portions of work until the time is over or nothing is left."""
     ended: Status | None = None
-    with run.deadline.ringing(search.interrupt):
+    with run.deadline.calling(search.interrupt):
         while ended is None:
             improved = search.report()
             if search.is_closed or run.limit is not None:

@@ -309,7 +309,7 @@ class TreeSolver(Solver):
             tree = self.tree(run)
             ended: Status | None = None
             try:
-                with run.deadline.ringing(tree.interrupt):
+                with run.deadline.calling(tree.interrupt):
                     tree.open()
                     with tree.team.helpers(tree.advance):
                         while True:
