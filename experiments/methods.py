@@ -76,6 +76,9 @@ METHODS: dict[str, Method] = {
     "mdl": Method("MDL", networks.mdl(**PAPER), is_paper=True),
     "sm": Method("SM", networks.max_margin("multiclass", **PAPER), "search", is_paper=True),
     "sbm": Method("SBM", networks.max_margin("binary", **PAPER), "search", is_paper=True),
+    "sm-trained": Method(
+        "SM trained", networks.max_margin("multiclass", is_trained=True, **PAPER), "slow"
+    ),
     "svm": Method("SVM (paper)", machines.support_vectors(machines.state_numbers), is_paper=True),
     "svm-raw": Method("SVM (raw)", machines.support_vectors(machines.raw_inputs), "slow"),
     "svm-indicators": Method(

@@ -55,13 +55,13 @@ def estimate_seconds(unit: Unit, size: Size, settings: Settings) -> float:
     n_rows = min([size.n_rows, *wanted])
     n_splits = 1 if n_rows > LARGE else settings.validation_folds
     difficulty = n_rows * size.n_features**2 / SEARCH_SPEED
-    if unit.method.endswith("sm"):
+    if unit.method in ("sm", "sm-trained", "gap-sm", "proof-sm"):
         difficulty *= size.n_classes - 1
     if unit.kind == "gap":
         return settings.gap_limit + difficulty
     if unit.kind == "proof":
         return proof_limit(settings.proof_limit, unit.dataset) + difficulty
-    if unit.method in ("sm", "sbm"):
+    if unit.method in ("sm", "sm-trained", "sbm"):
         inner = 2 * len(settings.probabilities) * n_splits * min(difficulty, settings.inner_limit)
         return START_UP + inner + min(20 * difficulty, settings.final_limit)
     if unit.method.startswith("svm"):
