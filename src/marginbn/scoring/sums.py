@@ -18,9 +18,8 @@ entropy come first, because tables without them have the fewest different rows
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -37,12 +36,6 @@ KNOWN_BYTES = 16_000_000
 
 PORTION = 50_000_000
 """Rows times sets that one call of compiled code counts: a tenth of a second at most."""
-
-ENOUGH = 16
-"""Sets for each variable that are worth the preparation of smaller tables."""
-
-MANY_ROWS = 256
-"""Rows that are worth it."""
 
 COMPILED = ("mdl", "bic", "aic", "loglik", "bdeu", "k2")
 """Scores that are differences of such sums."""
@@ -84,72 +77,32 @@ class Rows:
         self.whole &= data.total_weight < 2**31
         # rows that are alike stand apart, so that no counter waits for itself
         mixed = np.random.default_rng(0).permutation(data.n_samples)
-        n, n_rows = data.n_variables, data.n_samples
-        self.columns = np.zeros((n + 1, n_rows), dtype=np.int32)  # the last is for a child's
-        for own, i in zip(self.columns, self.order, strict=False):
+        self.columns = np.empty((data.n_variables, data.n_samples), dtype=np.int32)
+        for own, i in zip(self.columns, self.order, strict=True):
             own[:] = data.by_column[i][mixed]
         self.weights: NDArray[Any] = np.ascontiguousarray(data.weights[mixed])
         if self.whole:
             self.weights = self.weights.astype(np.int32)
-        self._coded: Any = None  # without a child, where smaller tables are worth it
-        self._idle: dict[str, list[Any]] = {}
 
     @cached_property
     def roundings(self) -> float:
         """Roundings of a score, in units of the size of its terms."""
         return ROUNDINGS + (0.0 if counts_are_exact(self.data) else 2.0 * self.data.n_samples)
 
-    def coded(self, n_sets: int, child: int = -1) -> Any:
-        """``CodedRows`` for compiled code; for smaller tables where so many sets are worth it.
-
-        With a ``child``, smaller tables keep all of its states, and its codes are the last column.
-        """
-        divisions, columns = kernels().divisions, self.columns[: None if child >= 0 else -1]
-        if n_sets < ENOUGH * len(self.arities) or columns.shape[1] < MANY_ROWS:
-            tails, counts = np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.int64)
-            return divisions.CodedRows(columns, self.arities, tails, counts)
-        if child < 0 and self._coded is not None:
-            return self._coded
-        tails = np.empty((len(self.arities) + 1, columns.shape[1]), dtype=np.int32)
-        counts = divisions.number_tails(self.columns, self.arities, child, tails)
-        coded = divisions.CodedRows(columns, self.arities, tails, counts)
-        if child < 0:
-            self._coded = coded
-        return coded
-
-    @contextmanager
-    def stack(self, weights: NDArray[Any]) -> Iterator[Any]:
-        """Room for tables of rows, and for the counts of cells."""
-        idle = self._idle.setdefault(weights.dtype.str, [])
-        try:
-            stack, cells = idle.pop()
-        except IndexError:
-            stack, cells = self._new_stack(weights.dtype)
-        stack.weights[: len(weights)] = weights
-        yield stack, cells
-        idle.append((stack, cells))
-
-    def _new_stack(self, dtype: np.dtype[Any]) -> tuple[Any, NDArray[Any]]:
-        n, (n_columns, n_rows) = len(self.arities), self.columns.shape
-        room = 2 * n_rows
+    def prepared(self, weights: NDArray[Any]) -> tuple[Any, Any, NDArray[Any]]:
+        """``Divisions`` and ``CodedRows`` for compiled code, and room for the counts of cells."""
+        n, n_rows = self.columns.shape
         largest = n_rows * int(self.arities.max(initial=1))
-        places = 16
-        while places < 2 * n_rows:
-            places *= 2
-        stack = kernels().divisions.Stack(
-            tables=np.zeros((n + 2, 5), dtype=np.int64),
-            path=np.full((n + 2, n + 1), -1, dtype=np.int64),
-            counts=np.zeros((n + 2, n + 1), dtype=np.int64),
-            columns=np.empty(room * n_columns, dtype=np.int32),
-            groups=np.empty(room * (n + 1), dtype=np.int32),
-            origin=np.empty(room, dtype=np.int32),
-            weights=np.empty(room, dtype=dtype),
+        divisions = kernels().divisions.Divisions(
+            path=np.full(n + 1, -1, dtype=np.int64),
+            counts=np.ones(n + 1, dtype=np.int64),
+            groups=np.empty((n + 1, n_rows), dtype=np.int32),
             label=np.empty(largest, dtype=np.int32),
-            places=np.empty(places, dtype=np.int32),
-            keys=np.empty(n_rows, dtype=np.int64),
             members=np.empty(n + 1, dtype=np.int64),
         )
-        return stack, np.zeros(largest, dtype=dtype)
+        divisions.groups[0] = 0
+        coded = kernels().divisions.CodedRows(self.columns, self.arities, weights)
+        return divisions, coded, np.zeros(largest, dtype=weights.dtype)
 
 
 def in_portions(work: Callable[[slice], None], n_sets: int, n_rows: int, n_jobs: int = 1) -> None:
@@ -250,22 +203,19 @@ class SetSums:
             fresh, sums, observed = fresh[order], np.empty_like(sums), np.empty_like(observed)
         kinds = self._number_priors(self._priors(fresh))
         priors = np.array(list(self._known))
-        rows, coded = self.rows, self.rows.coded(last)
+        rows = self.rows
 
         def work(part: slice) -> None:
-            with rows.stack(rows.weights) as (stack, cells):
-                loops.counting.sum_sets(
-                    stack,
-                    coded,
-                    cells,
-                    rows.whole,
-                    fresh[part],
-                    kinds[part],
-                    priors,
-                    self._values,
-                    sums[part],
-                    observed[part],
-                )
+            loops.counting.sum_sets(
+                *rows.prepared(rows.weights),
+                rows.whole,
+                fresh[part],
+                kinds[part],
+                priors,
+                self._values,
+                sums[part],
+                observed[part],
+            )
 
         in_portions(work, len(fresh), rows.columns.shape[1], self.n_jobs)
         if order is not None:
@@ -334,22 +284,20 @@ def exact_values(sums: SetSums, child: int, masks: WordArray) -> tuple[FloatArra
         priors = np.ones(len(sets))
     penalties = sums.price(child) * states
     values, sizes = np.empty(len(sets)), np.empty(len(sets))
-    rows.columns[-1] = rows.columns[child]
-    coded = rows.coded(len(sets), child)
 
     def work(part: slice) -> None:
-        with rows.stack(rows.weights.astype(np.float64)) as (stack, cells):
-            kernels().counting.exact_scores(
-                stack,
-                coded,
-                child,
-                cells,
-                sets[part],
-                priors[part],
-                penalties[part],
-                values[part],
-                sizes[part],
-            )
+        divisions, coded, cells = rows.prepared(rows.weights.astype(np.float64))
+        kernels().counting.exact_scores(
+            divisions,
+            coded,
+            child,
+            cells,
+            sets[part],
+            priors[part],
+            penalties[part],
+            values[part],
+            sizes[part],
+        )
 
     in_portions(work, len(sets), rows.columns.shape[1], sums.n_jobs)
     back = np.argsort(order)

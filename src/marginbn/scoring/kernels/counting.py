@@ -12,17 +12,11 @@ import numpy as np
 
 from marginbn.problem.array_types import CodeArray, FloatArray, IntArray, WordArray
 from marginbn.scoring.kernels.divisions import (
-    FIRST,
     MANY,
-    ROWS,
     CodedRows,
-    Stack,
+    Divisions,
     cell_of,
-    column_of,
-    enter,
-    group_of,
     list_members,
-    start,
     walk,
 )
 from marginbn.solvers.compile import entry, kernel
@@ -111,7 +105,7 @@ def count_cells(
 
 @entry
 def sum_sets(
-    stack: Stack,
+    divisions: Divisions,
     rows: CodedRows,
     cells: FloatArray | CodeArray,
     whole: bool,
@@ -127,26 +121,17 @@ def sum_sets(
     ``kinds`` (sets, kinds) are places in ``priors``; ``known`` (priors, counts) is the memory of
     :func:`rise`. ``cells`` are zero before and after.
     """
-    columns = rows.columns
-    start(stack, columns.shape[1], len(masks))
-    nothing = group_of(stack, 0, 0)
-    used = stack.label
-    taken = np.empty(columns.shape[1], cells.dtype)
-    top = 0
+    columns, weights = rows.columns, rows.weights
+    n_rows = columns.shape[1]
+    used, taken = divisions.label, np.empty(n_rows, cells.dtype)
     for k in range(len(masks)):
-        top = enter(stack, rows, masks, k, top)
-        depth = walk(stack, rows, top, 1)
-        n_rows = stack.tables[top, ROWS]
-        first = stack.tables[top, FIRST]
-        weights = stack.weights[first : first + n_rows]
-        group = group_of(stack, top, depth)
-        v = stack.members[depth]
-        arity = 1
-        column = nothing[:n_rows]
+        depth = walk(divisions, rows, masks[k], 1)
+        group = divisions.groups[depth]
+        v = divisions.members[depth]
+        arity, column = 1, divisions.groups[0]  # of the empty set, all in one group
         if v < len(columns):
-            arity = rows.arities[v]
-            column = column_of(stack, columns, top, v)
-        n_cells = stack.counts[top, depth] * arity
+            arity, column = rows.arities[v], columns[v]
+        n_cells = divisions.counts[depth] * arity
         if n_cells <= MANY * n_rows:
             count_cells(group, arity, column, weights, cells)
             counts = cells[:n_cells]
@@ -272,7 +257,7 @@ def likelihood_state(counts: FloatArray, out: FloatArray) -> None:
 
 @entry
 def exact_scores(
-    stack: Stack,
+    divisions: Divisions,
     rows: CodedRows,
     child: int,
     cells: FloatArray,
@@ -284,23 +269,17 @@ def exact_scores(
 ) -> None:
     """Fill ``values`` and ``sizes`` (sets,) of a child's parent sets.
 
-    The last column is the child's; ``cells`` are zero before and after. ``priors`` (sets,) are the
-    prior counts of a cell, zero for a likelihood; ``penalties`` (sets,) are subtracted.
+    ``cells`` are zero before and after. ``priors`` (sets,) are the prior counts of a cell, zero for
+    a likelihood; ``penalties`` (sets,) are subtracted.
     """
-    columns, r = rows.columns, rows.arities[child]
+    r = rows.arities[child]
     out = np.empty(3)
-    start(stack, columns.shape[1], len(masks))
-    top = 0
     for k in range(len(masks)):
-        top = enter(stack, rows, masks, k, top)
-        depth = walk(stack, rows, top, 0)
-        group = group_of(stack, top, depth)
-        first = stack.tables[top, FIRST]
-        column = column_of(stack, columns, top, len(columns) - 1)
-        count_cells(group, r, column, stack.weights[first : first + len(group)], cells)
+        depth = walk(divisions, rows, masks[k], 0)
+        count_cells(divisions.groups[depth], r, rows.columns[child], rows.weights, cells)
         out[:] = 0.0
         own_remainder = remainder(priors[k]) if priors[k] > 0.0 else 0.0
-        for h in range(stack.counts[top, depth]):
+        for h in range(divisions.counts[depth]):
             state = cells[h * r : (h + 1) * r]
             if priors[k] > 0.0:
                 dirichlet_state(state, priors[k], own_remainder, out)
