@@ -183,10 +183,7 @@ class SetSums:
         return own[numbers.reshape(priors.shape)]
 
     def count(self, masks: WordArray) -> IntArray:
-        """The numbers of these sets; sums of sets with a number are known.
-
-        It is quickest where they are sorted by their members.
-        """
+        """The numbers of these sets; sums of sets with a number are known."""
         loops = kernels()
         self._reserve(self.size + len(masks))
         numbers: IntArray = loops.set_tables.enrol(self._places, self._masks, self.size, masks)
@@ -195,12 +192,9 @@ class SetSums:
         if first == last:
             return numbers
         self.work += (last - first) * self.n_rows
-        fresh, sums = self._masks[first:last], self._sums[first:last]
-        observed = self._observed[first:last]
-        order = None
-        if not loops.divisions.are_sorted(fresh):
-            order = member_order(fresh)
-            fresh, sums, observed = fresh[order], np.empty_like(sums), np.empty_like(observed)
+        order = first + member_order(self._masks[first:last])
+        fresh = self._masks[order]
+        sums, observed = self._sums[order], self._observed[order]
         kinds = self._number_priors(self._priors(fresh))
         priors = np.array(list(self._known))
         rows = self.rows
@@ -218,8 +212,7 @@ class SetSums:
             )
 
         in_portions(work, len(fresh), rows.columns.shape[1], self.n_jobs)
-        if order is not None:
-            self._sums[first:last][order], self._observed[first:last][order] = sums, observed
+        self._sums[order], self._observed[order] = sums, observed
         return numbers
 
     def _reserve(self, size: int) -> None:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marginbn.problem.array_types import CodeArray, FloatArray, IntArray, WordArray
-from marginbn.scoring.kernels.set_tables import has
-from marginbn.solvers.compile import entry, kernel
+from marginbn.solvers.compile import kernel
 
 MANY = 4
 """Cells per row from which on it is quicker to look at the rows than at the cells."""
@@ -46,25 +45,6 @@ def lowest(word: int) -> int:
             word >>= np.uint64(half)  # type: ignore[assignment]
             v += half
     return v
-
-
-@kernel
-def first_difference(a: WordArray, b: WordArray) -> int:
-    """The first variable that one of two sets has and the other has not."""
-    for w in range(len(a)):
-        if a[w] != b[w]:
-            return 64 * w + lowest(a[w] ^ b[w])
-    return 64 * len(a)
-
-
-@entry
-def are_sorted(masks: WordArray) -> bool:
-    """Whether each set comes before the next."""
-    for k in range(1, len(masks)):
-        v = first_difference(masks[k - 1], masks[k])
-        if v < 64 * masks.shape[1] and has(masks[k], v):
-            return False
-    return True
 
 
 @kernel
