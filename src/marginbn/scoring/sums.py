@@ -178,7 +178,6 @@ class SetSums:
             room = min(room, max(16, KNOWN_BYTES // (8 * len(self._known))))
             old, self._values = self._values, np.full((len(self._known), room), np.nan)
             self._values[: len(old), : old.shape[1]] = old[:, :room]
-            self._values[:, 0] = 0.0 if room > self.total else np.nan
         own = np.array([self._known[prior] for prior in different.tolist()], dtype=np.int64)
         return own[numbers.reshape(priors.shape)]
 

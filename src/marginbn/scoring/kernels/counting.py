@@ -48,34 +48,13 @@ def rise(count: float, prior: float) -> float:
 
 
 @kernel
-def look_up(counts: FloatArray | CodeArray, known: FloatArray) -> float:
-    """The sum of known values; four at a time, because an addition waits for the one before."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    fours = len(counts) // 4
-    for k in range(fours):
-        first = np.uintp(4 * k)
-        a += known[np.uintp(counts[first])]
-        b += known[np.uintp(counts[first + np.uintp(1)])]
-        c += known[np.uintp(counts[first + np.uintp(2)])]
-        d += known[np.uintp(counts[first + np.uintp(3)])]
-    for k in range(4 * fours, len(counts)):
-        a += known[np.uintp(counts[k])]
-    return (a + b) + (c + d)
-
-
-@kernel
 def sum_rises(
     counts: FloatArray | CodeArray, whole: bool, prior: float, known: FloatArray
 ) -> float:
     """The sum of :func:`rise` over counts.
 
-    ``known`` has the values of the smallest whole counts, NaN where nobody has asked yet; its
-    first entry says with NaN that it ends before the largest count.
+    ``known`` has the values of the smallest whole counts, NaN where nobody has asked yet.
     """
-    if whole and known[0] == 0.0:
-        total = look_up(counts, known)
-        if total == total:
-            return total
     total = 0.0
     for c in range(len(counts)):
         count = counts[c]
