@@ -174,6 +174,7 @@ def test_a_saved_model_is_the_same_and_so_is_a_second_fit(fitted, tmp_path, monk
         (lambda m: m["class_model"]["parameters"][0].pop(), "parameters"),
         (lambda m: m["class_model"].update(pairs=[[1, 0]]), "pairs"),
         (lambda m: m["class_model"]["cells"][0]["cuts"].reverse(), "cuts"),
+        (lambda m: m["class_model"]["cells"][1].update(cuts=[0.5]), "cuts or categories"),
         (lambda m: m["class_model"]["cells"][0].update(bin=[0]), "bin"),
         (lambda m: m["coding"][0].update(cuts=[c + 0.1 for c in m["coding"][0]["cuts"]]), "bins"),
         (lambda m: m["class_model"]["cells"][1].update(weights=[0.0, 0.0]), "weights"),

@@ -216,7 +216,7 @@ def test_a_model_speaks_for_its_settings(table: Path, proof: Path) -> None:
     save_model(generative(table, max_parents=1, certificate=other), model)
     said = '{"score": "bdeu", "equivalent_sample_size": 1, "max_parents": 1}'
     [told] = run_json("verify", other, "--statement", said)["reservations"]
-    assert told.endswith("statement: class_restricted, class_arcs, required, forbidden")
+    assert told.endswith("data, class_restricted, class_arcs, required, forbidden")
     assert run_json("verify", other, "--model", model)["reservations"] == []
 
 

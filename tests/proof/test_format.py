@@ -251,7 +251,7 @@ def test_a_header_with_a_key_twice_is_refused() -> None:
     """Two readers could take different ones of the two."""
     header, arrays = unfolded(tiny_certificate())
     twice = header.replace(b'"bound": ', b'"bound": 40.0, "bound": ')
-    with pytest.raises(MisfitError, match="header: an object has the key 'bound' twice"):
+    with pytest.raises(MisfitError, match="an object has the key 'bound' twice"):
         decode_certificate(folded(twice, arrays))
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from benchmarks.end_to_end import write_table
 from typer.testing import CliRunner
 
+from certificates import sealed
 from marginbn.cli import app
 from marginbn.proof import exact
+from marginbn.proof.certificate import Candidates, Certificate
+from marginbn.proof.format import read_certificate, write_certificate
 
 Record = dict[str, Any]
 Change = Callable[[Record], None]
@@ -165,3 +170,119 @@ def test_another_statement_is_refused(name: str, fitted: Path) -> None:
     STATEMENTS[name](said)
     codes = exit_codes(fitted, fitted / "m.json", "--statement", json.dumps(said))
     assert 0 not in codes
+
+
+def with_rule(c: Certificate, **changes: Any) -> Certificate:
+    """Another rule of the candidates; the tree may or may not prove it."""
+    assert c.candidates.rule is not None
+    return replace(c, candidates=Candidates(replace(c.candidates.rule, **changes)))
+
+
+def with_data(c: Certificate, **changes: Any) -> Certificate:
+    """Other data, with the fingerprint that they have."""
+    return sealed(replace(c, data=replace(c.data, **changes)))
+
+
+def reverse_classes(c: Certificate) -> Certificate:
+    """The same rows, with the labels of the classes in another order."""
+    codes = c.data.codes.copy()
+    codes[:, 0] = len(c.data.states[0]) - 1 - codes[:, 0]
+    return with_data(c, codes=codes, states=(c.data.states[0][::-1], *c.data.states[1:]))
+
+
+def swap_names(c: Certificate) -> Certificate:
+    """Two features have the name of the other one."""
+    first, second, third, *rest = c.data.names
+    return with_data(c, names=(first, third, second, *rest))
+
+
+CERTIFICATES: dict[str, Callable[[Certificate], Certificate]] = {
+    "other arcs of the class": lambda c: with_rule(
+        c,
+        class_arcs="all"
+        if c.candidates.rule and c.candidates.rule.class_arcs == "free"
+        else "free",
+    ),
+    "arcs are forbidden that the structure lacks": lambda c: with_rule(c, forbidden=((1, 0),)),
+    "an arc is required that the structure has": lambda c: with_rule(
+        c, required=((c.incumbent[1][0], 1),)
+    ),
+    "sets of three parents": lambda c: with_rule(c, max_parents=3),
+    "a smaller gamma": lambda c: replace(c, score=replace(c.score, gamma=0.999 * c.score.gamma)),
+    "the other margin": lambda c: replace(c, score=replace(c.score, name="binary")),
+    "twice the weights": lambda c: replace(
+        with_data(c, weights=2 * c.data.weights), objective=2 * c.objective, bound=2 * c.bound
+    ),
+    "another row": lambda c: with_data(
+        c, codes=np.vstack([c.data.codes[1:], c.data.codes[:1] * 0])
+    ),
+    "the fingerprint of other rows": lambda c: replace(
+        c, data=replace(c.data, weights=c.data.weights * 2)
+    ),
+    "classes in another order": reverse_classes,
+    "features change names": swap_names,
+    "equal names": lambda c: with_data(c, names=(*c.data.names[:2], *c.data.names[1:-1])),
+    "a state is renamed": lambda c: with_data(
+        c, states=(*c.data.states[:-1], ("x", *c.data.states[-1][1:]))
+    ),
+    "a claim that is out of reach": lambda c: replace(c, bound=0.99 * c.objective, objective=0.0),
+}
+
+
+@pytest.mark.parametrize("name", CERTIFICATES)
+def test_a_certificate_of_something_else_is_refused(
+    name: str, fitted: Path, tmp_path: Path
+) -> None:
+    """By both checkers: compared with the honest model alone, with its table, and with what the
+    statement says of the certificate.
+    """
+    forged = CERTIFICATES[name](read_certificate(fitted / "proof"))
+    proof = str(tmp_path / "proof")
+    write_certificate(proof, forged)
+    said = json.loads((fitted / "said").read_text())
+    said = {key: part for key, part in said.items() if key not in LATER}
+    model = ["--model", str(fitted / "m.json")]
+    for options in (
+        model,
+        [*model, "--data", str(fitted / "t.csv")],
+        ["--statement", json.dumps(said)],
+    ):
+        assert CliRunner().invoke(app, ["verify", proof, *options]).exit_code != 0
+        assert exact.main([proof, *options]) != 0
+
+
+LATER = ("coding", "left_out", "rows_left_out")
+"""What a statement says of model and table."""
+
+
+def test_rows_that_nothing_identifies_are_a_reservation(fitted: Path) -> None:
+    """--strict wants a table or a fingerprint: a proof about other rows fits the same settings."""
+    said = json.loads((fitted / "said").read_text())
+    said = {key: part for key, part in said.items() if key not in LATER}
+    assert exit_codes_alone(fitted, said) == (0, 0)
+    del said["data"]
+    assert exit_codes_alone(fitted, said) == (4, 4)
+
+
+def exit_codes_alone(folder: Path, said: Record) -> tuple[int, int]:
+    """Of both checkers about a certificate without a model."""
+    arguments = [str(folder / "proof"), "--strict", "--statement", json.dumps(said)]
+    return CliRunner().invoke(app, ["verify", *arguments]).exit_code, exact.main(arguments)
+
+
+def test_a_weight_that_is_no_number_is_refused(fitted: Path, tmp_path: Path) -> None:
+    """NaN is larger than nothing, so it must not pass for a small difference."""
+    model = json.loads((fitted / "m.json").read_text())
+    model["params"]["class_weight"] = {"dict": [["c0", math.nan]]}
+    (tmp_path / "m.json").write_text(json.dumps(model))
+    assert 0 not in exit_codes(fitted, tmp_path / "m.json")
+
+
+def test_a_key_that_is_there_twice_is_refused(fitted: Path, tmp_path: Path) -> None:
+    """In a model and in a statement: another reader may take the first one."""
+    text = (fitted / "m.json").read_text()
+    (tmp_path / "m.json").write_text(text.replace("{", '{"coding": [], ', 1))
+    assert 0 not in exit_codes(fitted, tmp_path / "m.json")
+    twice = '{"gamma": 1.0, ' + (fitted / "said").read_text().lstrip("{ \n")
+    assert 0 not in exit_codes(fitted, fitted / "m.json", "--statement", twice)
+    assert 0 not in exit_codes(fitted, fitted / "m.json", "--statement", '{"p": 0.9, "p": 0.9}')

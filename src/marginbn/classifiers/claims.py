@@ -31,7 +31,7 @@ from marginbn.proof import exact_model
 from marginbn.proof.certificate import Certificate, Data
 from marginbn.proof.checker import Verdict, verify_certificate
 from marginbn.proof.checker.verdict import Progress
-from marginbn.proof.format import read_certificate
+from marginbn.proof.format import read_certificate, refuse_repeated_keys
 from marginbn.proof.theorem import Statement
 
 Model = BaseBNClassifier | BayesianNetworkLearner
@@ -113,7 +113,9 @@ def match_table(path: files.PathLike, data: Data, source: Source) -> tuple[exact
     a certificate or not their tables. The code is that of the second checker, which shares nothing
     with ``fit``.
     """
-    table, record = source.whole(), json.loads(files.read_bytes(path))
+    with files.naming_file(path):
+        record = json.loads(files.read_bytes(path), object_pairs_hook=refuse_repeated_keys)
+    table = source.whole()
     columns = [[_text(value) for value in column.to_pylist()] for column in table.columns]
     rows = list(map(list, zip(*columns, strict=True)))
     try:

@@ -297,15 +297,16 @@ def read_class_model(shape: ModelShape, coding: TableCoding, n_classes: int) -> 
 def _read_cells(shape: CellsShape, bins: Coding, place: str) -> FeatureCells:
     from marginbn.class_model.basis import FeatureCells
 
-    coding = structs.replace(bins, cuts=shape.cuts, values=())
+    try:
+        coding = structs.replace(bins, cuts=shape.cuts, values=())
+    except ValueError as error:
+        raise MisfitError(f"{place}: {error}") from None
     is_number = bins.kind == "numeric"
     arity = len(shape.cuts) + 1 if is_number else len(bins.categories)
     if len(shape.weights) != arity + bins.missing_state:
         raise MisfitError(f"{place}: must have {arity + bins.missing_state} cells")
     if len(shape.positions) != (arity if is_number else 0):
         raise MisfitError(f"{place}.positions: must have an entry for every interval")
-    if not is_number and shape.cuts:
-        raise MisfitError(f"{place}.cuts: must be empty for a category")
     if not {*bins.cuts} <= {*shape.cuts}:
         raise MisfitError(f"{place}.cuts: the cells are not parts of the bins of the coding")
     return FeatureCells(coding, bins, shape.weights, shape.positions, shape.family)

@@ -114,11 +114,12 @@ def verify(
         if given_scores(load_scores(data)).fingerprint() != content.data.fingerprint():
             refuted = [f"the scores in the certificate are not those of {data}"]
         else:
-            said = replace(said, score=found.score, listed=found.listed)
+            said = replace(said, score=found.score, listed=found.listed, data=found.data)
     elif data is not None and model is not None:
         try:
             rows, trained_gap = match_table(model, content.data, open_table(data, encoding))
             refuted = table_differences(rows, said)
+            said = replace(said, data=said.data or found.data)
         except DifferentError as reason:
             refuted = [str(reason)]
     wanted = replace(said, coding=None, left_out=None, rows_left_out=None)

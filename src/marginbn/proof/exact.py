@@ -194,7 +194,7 @@ def best_arborescence(arcs: dict[int, list[Set]]) -> tuple[int, dict[int, int]] 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object without repeated keys."""
-    readable(len(dict(pairs)) == len(pairs), "header: a key occurs twice")
+    readable(len(dict(pairs)) == len(pairs), "a key occurs twice")
     return dict(pairs)
 
 
@@ -275,6 +275,7 @@ class Checker:
         self.gamma, smoothing, self.sample_size = numbers
         least, most = Fraction("1e-100"), Fraction("1e100")
         need(digest.hexdigest() == self.h["fingerprint"], "the fingerprint is not that of the data")
+        need(len(set(names)) == self.n, "two variables have the same name")
         need(-300 <= self.h["grid"] <= 64, "the grid makes no sense")
         ranged = all(least <= x <= most for x in (*map(Fraction, weights), *numbers))
         ranged &= all(abs(value) <= most for own in given for _, value in own)
@@ -866,7 +867,7 @@ def check_model(checker: Checker, said: dict[str, Any], model: str, data: str) -
     """Bind model and table to the certificate; what was left out and not said to be."""
     home = f"{__package__}." if __package__ else ""
     binding, told = importlib.import_module(f"{home}exact_model"), list[str]()
-    fitted = json.loads(Path(model).read_bytes())
+    fitted = json.loads(Path(model).read_bytes(), object_pairs_hook=unique)
     need(fitted["estimator"] not in FIXED, "nothing is searched by such a model")
     need(fitted["network"]["parents"] == [[*own] for own in checker.h["incumbent"]], "other arcs")
     value = read(fitted["result"]["objective"], float)
@@ -950,8 +951,9 @@ def main(arguments: list[str]) -> int:
             said |= {key: found[key] for key in ("score", "listed")}
         if asked.model:
             told += check_model(checker, said, asked.model, asked.data)
+        said |= {"data": found["data"]} if asked.data else {}
         told += [f"the gap is {show(gap, ROUND_CEILING)}"] * (gap > GAP)
-        keys = [key for key in found if key in (*NUMBERS, "listed", *RULES)]
+        keys = [key for key in found if key in (*NUMBERS, "data", "listed", *RULES)]
         told += [f"not in the statement: {key}" for key in keys if key not in said]
     except Refuted as reason:
         print(f"NOT VERIFIED\n{reason}")  # noqa: T201

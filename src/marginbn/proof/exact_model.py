@@ -311,7 +311,7 @@ def check_rows(found: Rows, states: list[Row], weights: Vector) -> None:
         f"the table, encoded by the model, has other rows than the certificate: {more} states of "
         f"rows that the certificate has not, {fewer} that only it has",
     )
-    differ = [x for x, w in ours.items() if abs(theirs[x] - w) > 1e-12 * w]
+    differ = [x for x, w in ours.items() if not abs(theirs[x] - w) <= 1e-12 * w]
     agree(not differ, f"rows have other weights than in the certificate: {differ[:1]}")
 
 

@@ -212,7 +212,7 @@ def decode_certificate(content: bytes, max_bytes: int = MAX_BYTES) -> Certificat
 def _read_header(text: bytes) -> _Header:
     """The header, unless what follows would take too much memory or time."""
     header = decode(text, _Header, "header")
-    json.loads(text, object_pairs_hook=_refuse_repeated_keys)  # of which the last would count
+    json.loads(text, object_pairs_hook=refuse_repeated_keys)  # of which the last would count
     cells = header.n_samples * (len(header.variables) + len(header.variables[0][1]))
     subsets = sum(2 ** min(len(parents), 64) for own in header.scores for parents, _ in own)
     for what, size, most in (
@@ -227,10 +227,13 @@ def _read_header(text: bytes) -> _Header:
     return header
 
 
-def _refuse_repeated_keys(pairs: list[tuple[str, object]]) -> None:
-    repeated = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
-    if repeated:
-        raise MisfitError(f"header: an object has the key {repeated[0]!r} twice")
+def refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The JSON object, unless two readers could take different values of one of its keys."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise MisfitError(f"an object has the key {repeated!r} twice")
+    return found
 
 
 class Cursor:

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from marginbn.files import MisfitError, decode, shorten
 from marginbn.proof.certificate import Candidates, Certificate, Data, Score
+from marginbn.proof.format import refuse_repeated_keys
 
 NamedArcs = tuple[tuple[str, str], ...]
 NamedParents = tuple[tuple[str, tuple[str, ...]], ...]
@@ -124,6 +125,7 @@ class Statement:
     def read(cls, content: bytes) -> Self:
         """The statement of a file; p stands for gamma = log(p / (1 - p))."""
         found = decode(content, dict[str, Any], "statement")
+        json.loads(content, object_pairs_hook=refuse_repeated_keys)
         p = found.pop("p", None)
         unknown = [key for key in found if key not in {f.name for f in fields(cls)}]
         if unknown:
@@ -149,7 +151,7 @@ class Statement:
     def unsaid_in(self, said: Statement) -> list[str]:
         """Settings of this statement that another one does not mention."""
         numbers = ("score", "gamma", "smoothing", "equivalent_sample_size")
-        names = [n for n in (*numbers, *_RULE) if getattr(self, n) is not None]
+        names = [n for n in (*numbers, "data", *_RULE) if getattr(self, n) is not None]
         return [name for name in names if getattr(said, name) is None]
 
     def unmet_by(self, objective: float, bound: float, gap: float) -> list[str]:
@@ -250,10 +252,6 @@ def differences(certificate: Certificate, wanted: Sequence[Statement]) -> list[s
     """Where the statement of a certificate is not what is wanted, each difference once."""
     found = Statement.of(certificate)
     told = [text for statement in wanted for text in statement.differences_of(found)]
-    names = certificate.data.names
-    by_name = [(s.features, s.required, s.forbidden, s.structure) for s in wanted]
-    if len(set(names)) < len(names) and any(part is not None for s in by_name for part in s):
-        told.append("two variables have the same name, so names do not identify variables")
     return list(dict.fromkeys(told))
 
 

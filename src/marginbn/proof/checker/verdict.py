@@ -139,6 +139,8 @@ def check_definition(certificate: Certificate) -> None:
     data, score = certificate.data, certificate.score
     if data.fingerprint() != certificate.fingerprint:
         raise RefutedError("the fingerprint is not that of the data in the certificate")
+    if len(set(data.names)) < len(data.names):
+        raise RefutedError("two variables have the same name")
     if not score.is_margin and score.name not in (*decomposable_scores(), "given"):
         raise RefutedError(f"the score {score.name!r} is not known")
     for name in ("gamma", "smoothing", "equivalent_sample_size"):
