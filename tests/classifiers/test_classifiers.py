@@ -345,6 +345,16 @@ def test_no_warnings_on_clean_data(iris):
         MaxMarginBNClassifier().fit(*iris)
 
 
+@pytest.mark.parametrize(("dtype", "values"), [("boolean", [True, False]), ("Int64", [1, 0])])
+def test_classes_of_nullable_types_stay_what_they_are(dtype, values):
+    """Booleans and whole numbers, where scikit-learn makes floats of them; none may be missing."""
+    fitted = NaiveBayesClassifier().fit([["a"], ["b"]], pd.Series(values, dtype=dtype))
+    assert fitted.predict([["a"], ["b"]]).tolist() == values
+    assert type(fitted.classes_.tolist()[0]) is type(values[0])
+    with pytest.raises(InputError, match="y must not contain missing values"):
+        NaiveBayesClassifier().fit([["a"], ["b"]], pd.Series([values[0], None], dtype=dtype))
+
+
 @pytest.mark.parametrize("library", ["pandas", "pyarrow"])
 def test_duplicate_column_names_are_named(library):
     """Two columns of one name are refused with that name."""

@@ -194,8 +194,18 @@ def test_dates_that_are_recognised_need_no_remedy() -> None:
     assert report.done[0].startswith("dates taken apart into year, month and weekday: 'day'")
 
 
+def test_amounts_without_a_cut_are_told() -> None:
+    """As all numbers are."""
+    prices = [[f"${1000 + i * 37 % 101}.50"] for i in range(100)]
+    (hint,) = inspect_data(prices, np.arange(100) // 2 % 2).hints
+    assert hint.startswith("numbers that do not separate the classes alone")
+    assert "'x0'" in hint
+
+
 def test_measured_classes_are_refused_as_by_fit() -> None:
     """With the same words."""
+    with pytest.raises(InputError, match=r"class must be one-dimensional, got .* \(2, 1\)"):
+        inspect_data([[1], [2]], pd.DataFrame({"y": ["a", "b"]}))
     with pytest.raises(InputError, match=r"y holds measured numbers such as 0\.5"):
         inspect_data([[i] for i in range(N)], np.arange(N) / 2)
 

@@ -95,6 +95,12 @@ def test_one_row_has_the_answer_of_a_table(fitted: NaiveBayesClassifier) -> None
         given = [named, [named], [values], np.array([values], dtype=object), *frames]
         for X in given:
             np.testing.assert_array_equal(fitted.predict_proba(X), expected[i : i + 1])
+    for missing in (pd.NA, pd.NaT, np.nan, None):
+        row = {"colour": missing, "size": missing, "code": 3, "flag": False}
+        np.testing.assert_array_equal(
+            fitted.predict_proba(pd.DataFrame([row], dtype=object)),
+            fitted.predict_proba({"code": 3, "flag": False}),
+        )
     two = [dict(FRAME.iloc[i]) for i in range(2)]
     np.testing.assert_allclose(fitted.predict_proba(two), expected[:2])
     lacking = fitted.predict_proba({"colour": "red"})

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv as arrow_csv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
@@ -82,9 +83,53 @@ def test_lists_of_dicts_and_structured_arrays() -> None:
         ("categorical", ("a", "b"), ["b", "a", None]),
         ("numeric", (), [0.5, None, 2.5]),
     ]
-    array = np.array([("b", 0.5), ("a", 2.5)], dtype=[("w", "U1"), ("n", "f8")])
+    array = np.array([("b", 0.5), ("a", 2.5)], dtype=[("w", "U1"), ("n", ">f8")])
     assert as_table(array).names == ("w", "n")
     assert shown(array)[1] == ("numeric", (), [0.5, 2.5])
+    fitted = NaiveBayesClassifier().fit(array, ["x", "y"])
+    assert fitted.predict(array).tolist() == ["x", "y"]
+
+
+KINDS = pd.DataFrame(
+    {
+        "number": np.where(np.arange(90) % 7 == 0, np.nan, np.arange(90) ** 1.5 % 11),
+        "nullable": pd.array([None if i % 8 == 0 else i * 7 % 30 for i in range(90)], "Int64"),
+        "declared": pd.Categorical(["u", "v", "v"] * 30, ["unused", "v", "u", "never"]),
+        "flag": pd.array([[True, None, False][i % 3] for i in range(90)], "boolean"),
+        "word": [None if i % 9 == 0 else "xyz"[i % 3] for i in range(90)],
+        "day": pd.Timestamp("2021-01-31") + pd.to_timedelta(np.arange(90) * 37 % 90, "D"),
+        "zone": pd.date_range("2021-03-01 23:30", periods=90, freq="D", tz="Europe/Berlin"),
+        "kind": ["a", "b"] * 45,
+    }
+)
+
+
+@pytest.mark.filterwarnings("ignore::marginbn.exceptions.DataWarning")
+@pytest.mark.parametrize("tool", ["pandas", "polars", "arrow"])
+def test_one_model_from_memory_and_from_every_file(tool: str, tmp_path: Path) -> None:
+    """Whatever the columns hold, and whichever library wrote the file."""
+    reference = NaiveBayesClassifier().fit(KINDS.drop(columns="kind"), KINDS["kind"])
+    expected = reference.predict_proba(KINDS.drop(columns="kind"))
+    table = pa.Table.from_pandas(KINDS, preserve_index=False)
+    text, packed = tmp_path / "t.csv", tmp_path / "t.parquet"
+    if tool == "pandas":
+        frame: Any = KINDS
+        KINDS.to_csv(text, index=False)
+        KINDS.to_parquet(packed)
+    elif tool == "polars":
+        frame = pl.from_pandas(KINDS)
+        frame.write_csv(text)
+        frame.write_parquet(packed)
+    else:
+        frame = table
+        arrow_csv.write_csv(table, text)
+        pq.write_table(table, packed)
+    features = frame[KINDS.columns[:-1].tolist()] if tool != "arrow" else table.drop_columns("kind")
+    fits = [NaiveBayesClassifier().fit(features, KINDS["kind"])]
+    fits += [NaiveBayesClassifier().fit(path, "kind") for path in (text, packed)]
+    for fitted, rows in zip(fits, (features, text, packed), strict=True):
+        assert fitted.preparation_.used_names == reference.preparation_.used_names
+        assert np.allclose(fitted.predict_proba(rows), expected, atol=1e-12)
 
 
 # --- folders and files ----------------------------------------------------------------------------

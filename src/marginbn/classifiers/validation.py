@@ -23,7 +23,7 @@ from sklearn.utils import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from marginbn.data.columns import Column, as_input_errors
+from marginbn.data.columns import Column, as_input_errors, is_missing
 from marginbn.data.labelled import CLASS_NAME, LabelledTable, refuse_measured
 from marginbn.data.preparation import Preparation
 from marginbn.data.source import array_of_objects, check_distinct_names, source_of_memory
@@ -209,6 +209,8 @@ def _check_features(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Sequen
             table = table_of_dicts(estimator, X)
             return table, table.column_names
         X = source_of_memory(X).whole()
+    if isinstance(X, np.ndarray) and X.dtype.names:
+        X = source_of_memory(X).whole()
     if hasattr(X, "columns"):  # a data frame: keep its types
         check_distinct_names([str(name) for name in getattr(X, "column_names", X.columns)])
         validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -252,9 +254,12 @@ def _take(X: Any, rows: IndexArray | None) -> Any:
 def read_target(y: Any) -> tuple[NDArray[Any], str]:
     """Class labels as a one-dimensional array, and the name of the class variable."""
     name = getattr(y, "name", None)
+    dtype = getattr(y, "dtype", None)
+    if hasattr(dtype, "na_value") and getattr(dtype, "kind", "O") in "biu":
+        y = y.astype(object)  # nullable: scikit-learn would make floats of True and of 1
     labels = column_or_1d(y.values if isinstance(y, Column) else y, warn=True)
     if labels.dtype == object:
-        if any(label is None or label != label for label in labels):
+        if any(map(is_missing, labels)):
             raise InputError("y must not contain missing values; leave such rows out before fit")
         labels = np.asarray(labels.tolist())
     elif labels.dtype.kind == "f" and not np.isfinite(labels).all():

@@ -196,12 +196,13 @@ def _second_header(table: Table) -> str:
     if len(words) < 2:
         return ""
     cells = ", ".join(f"{word!r} in {name!r}" for name, word in list(words.items())[:SHOWN])
-    return f"the first row looks like a second header ({cells}): remove it, or numbers stay texts"
+    return f"the first row looks like a second header ({cells}): remove it, it is read as a row"
 
 
 def _repeated_rows(table: Table) -> int:
-    """Rows that another one equals, where most different rows have a number of their own; else 0.
-    Rows that miss that number do not count.
+    """Rows that another one equals, where most different rows have a number of their own and more
+    rows are equal than if the columns were independent; else 0. Rows that miss that number do not
+    count.
     """
     numeric = [c for c in table.columns if c.kind == "numeric"]
     if not numeric:
@@ -213,4 +214,11 @@ def _repeated_rows(table: Table) -> int:
         keys = mixed_bits(keys ^ (_values(column) + 0.0).view(np.uint64))
     n_different = len(np.unique(keys))
     n_numbers = len(np.unique(known.column(measured.name).numbers))
-    return known.n_rows - n_different if 4 * n_numbers >= 3 * n_different else 0
+    if 4 * n_numbers < 3 * n_different:
+        return 0
+    by_chance = float(known.n_rows - n_numbers)  # where the numbers are equal, the others are too
+    for column in known.drop(measured.name).columns:
+        shares = np.unique(_values(column), return_counts=True)[1] / known.n_rows
+        by_chance *= float((shares**2).sum())
+    n_repeated = known.n_rows - n_different
+    return n_repeated if n_repeated > by_chance + 5.0 * by_chance**0.5 else 0

@@ -338,7 +338,11 @@ def _column_hints(
     def named(*begins: str) -> list[str]:
         return [c.name for c in columns if c.remark.startswith(begins)]
 
-    numbers = [c for c in columns if has_class and c.kind == "numeric" and c.n_distinct > 1]
+    numbers = [
+        c
+        for c in columns
+        if has_class and (c.kind == "numeric" or is_amount_kind(c.kind)) and c.n_distinct > 1
+    ]
     lines = {
         "constant, so without influence: {}": named("constant"),
         "columns that name their rows are used: {}": named("names its rows"),

@@ -39,7 +39,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, Scalar, WantedKind, parse_number, tidy
+from marginbn.data.columns import Column, Scalar, WantedKind, is_missing, parse_number, tidy
 from marginbn.data.encode import Coding, TableCoding, UnseenCategories
 from marginbn.data.labelled import ClassWeight, MissingPolicy
 from marginbn.data.profile import ColumnReading
@@ -409,7 +409,7 @@ class RowCoder:
         by_name = row if isinstance(row, Mapping) else None
         for k, (position, name, known, missing) in enumerate(self._columns):
             value = row[position] if by_name is None else by_name.get(name)  # type: ignore[index]
-            if value is None or value != value:
+            if is_missing(value):
                 codes[0, k] = missing
             elif isinstance(known, dict):
                 if isinstance(value, (int, float, np.generic)):

@@ -311,13 +311,14 @@ class ColumnReading:
         if self.kind == "numeric":
             return self._read_numbers(array)
         levels, places = levels_of(array)
+        uses = np.bincount(places + 1, minlength=len(levels) + 1)[1:].tolist()
         codes: list[int] = []
         more: dict[str, int] = {}
-        for place, value in enumerate(levels):
+        for place, (value, n_uses) in enumerate(zip(levels, uses, strict=True)):
             if self.is_text and value and "\0" in value:
                 reason = "holds a NUL byte; this is not a text file"
                 raise CellError(int((places == place).argmax()), f"column {self.name!r}", reason)
-            code = self.code_of(value)
+            code = self.code_of(value) if n_uses else -1
             if code is None:
                 code = more.setdefault(self.label_of(value), len(self.categories) + len(more))
             codes.append(code)

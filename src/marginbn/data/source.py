@@ -273,16 +273,17 @@ def array_of(name: str, values: Any) -> Any:
         return array_of_objects(name, values)
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
+    shape = np.shape(values)
+    if len(shape) != 1:
+        raise InputError(f"{name} must be one-dimensional, got an array of shape {shape}")
     if hasattr(values, "iloc"):
         return _array_of_series(name, values)
     if hasattr(values, "__arrow_c_stream__"):
         return pa.chunked_array(values)
     array = plain_array(values)
-    if array.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional, got an array of shape {array.shape}")
     family = array.dtype.kind
     if family in "iuf":
-        return pa.array(np.ascontiguousarray(array))
+        return pa.array(np.ascontiguousarray(array, array.dtype.newbyteorder("=")))
     if family == "M":
         return pa.array(array.astype("datetime64[s]"))
     return array_of_objects(name, array.tolist())

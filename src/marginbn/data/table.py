@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from marginbn.data.arff import source_of_arff
-from marginbn.data.columns import Column, Kind, WantedKind, listed
+from marginbn.data.columns import Column, Kind, WantedKind, listed, parse_number
 from marginbn.data.profile import ColumnReading, profile_block
 from marginbn.data.source import (
     ARROW_SUFFIXES,
@@ -244,7 +244,9 @@ def suggestion(name: object, names: Sequence[str]) -> str:
     close = difflib.get_close_matches(str(name), names, n=3)
     if close:
         return f"; did you mean {' or '.join(map(repr, close))}?"
-    return f"; the columns are {listed(names) or 'none'}"
+    is_number = [not name.isdigit() and parse_number(name) is not None for name in names]
+    shown = f"; the columns are {listed(names) or 'none'}"
+    return f"{shown}; the first line of a file must name them" if any(is_number) else shown
 
 
 def _checked_names(own: Sequence[str], given: Sequence[str] | None) -> list[str]:

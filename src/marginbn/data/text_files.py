@@ -385,11 +385,22 @@ def _csv_rows(
 
 def _check_row(row: Sequence[str], line: int, layout: Layout) -> None:
     if len(row) != len(layout.names):
-        reason = f"expected {len(layout.names)} fields, got {len(row)}"
-        raise format_error(layout.path, line, reason)
+        raise format_error(layout.path, line, _unequal(layout, len(row)))
     if any(not text.isascii() and re.search("[\udc80-\udcff]", text) for text in row):
         byte = next(ord(c) - 0xDC00 for text in row for c in text if c >= "\udc80")
         raise not_text(layout.path, line, byte, layout.encoding.upper())
+
+
+def _unequal(layout: Layout, n_fields: int) -> str:
+    """What is wrong with a row of so many fields."""
+    n_names = len(layout.names)
+    reason = f"expected {n_names} field{'s'[: n_names != 1]}, got {n_fields}"
+    if n_fields < n_names:
+        return reason
+    return (
+        f"{reason}, more than line {layout.skipped} has names; quote fields that hold "
+        f"{layout.delimiter!r}, and remove lines above the header"
+    )
 
 
 def _read_slowly(stream: Any, layout: Layout, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -412,7 +423,7 @@ def _explain(path: Path, layout: Layout, error: Exception, wrong: Sequence[Any])
     if "straddling" in text:
         text = f"a row is longer than {MAX_ROW_BYTES >> 20} MB; is a quote not closed?"
     if wrong:
-        text = f"expected {wrong[0].expected_columns} fields, got {wrong[0].actual_columns}"
+        text = _unequal(layout, wrong[0].actual_columns)
     raise format_error(layout.path, None, text) from None
 
 
