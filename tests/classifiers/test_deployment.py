@@ -218,7 +218,13 @@ def test_the_definition_by_numpy(name: str) -> None:
     codes = clf.encode(frame)
     for i, feature in enumerate(model.features):
         codes[codes[:, i] < 0, i] = feature.n_codes - 1
-    np.testing.assert_allclose(model.probabilities(codes), clf.predict_proba(frame), atol=1e-12)
+    scores = np.zeros((len(codes), model.n_classes))
+    scores[:, 1:] = model.bias
+    for term in model.terms:
+        pairs = zip(term.groups, term.members, strict=True)
+        scores[:, 1:] += term.table[tuple(groups[codes[:, i]] for groups, i in pairs)]
+    found = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, clf.predict_proba(frame), atol=1e-12)
     for term in model.terms:
         assert term.table.shape[-1] == len(clf.classes_) - 1
 

@@ -101,7 +101,7 @@ B = "probability ( b | a ) { (y) 0.5, 0.5; (n) 0.1, 0.9; }\n"
     ("text", "line", "reason"),
     [
         ("", None, "declares no variables"),
-        ("network n {", 1, "got the end of the file|';' is missing"),
+        ("network n {", 1, "the file ends where '}' is missing"),
         ("network n { }\nvariable a {", 2, "expected a name, got the end"),
         ("\nnonsense", 2, "expected network, variable or probability, got 'nonsense'"),
         ("network n { }\nvariable { type discrete [1] {a}; }", 2, "must have a name"),

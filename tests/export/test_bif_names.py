@@ -213,7 +213,7 @@ def test_a_second_state_that_never_happens() -> None:
     assert portable.variables[0].states == ("only", NEVER)
     np.testing.assert_allclose(np.exp(portable.log_tables[0]), [1, 0])
     np.testing.assert_allclose(np.exp(portable.log_tables[1]), [[0.3, 0.7], [0.3, 0.7]])
-    assert [own.states for own in changed] == [("only",)]
+    assert [own.states for own in changed.values()] == [("only",)]
     text = network_to_bif(network)
     assert text.splitlines()[-1] == '// name: ["one", "one", ["only"]]'
     assert network_from_bif(text) == network

@@ -5,7 +5,6 @@ Both formats do the same with a row; see :mod:`marginbn.export.score_model`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.data.texts import is_amount_kind, is_date_kind, part_names
-from marginbn.exceptions import DataWarning, InputError, warn_user
+from marginbn.exceptions import DataWarning, warn_user
+from marginbn.export.formats import choose_format
 from marginbn.export.score_model import Feature, ScoreModel, Term, score_model
 from marginbn.files import PathLike, write_atomic, write_text
 
@@ -74,7 +74,8 @@ def export_model(
     ('blue', 'b')
     """
     model = clf if isinstance(clf, ScoreModel) else deployable(clf)
-    if find_deployment(path, format) == "onnx":
+    endings = {name: (end,) for name, end in DEPLOYMENTS.items()}
+    if choose_format(path, format, endings) == "onnx":
         from marginbn.export.onnx_graph import to_onnx
 
         write_atomic(path, to_onnx(model))
@@ -82,23 +83,6 @@ def export_model(
         from marginbn.export.sql import to_sql
 
         write_text(path, to_sql(model, table, keep))
-
-
-def find_deployment(path: PathLike, format: str | None = None) -> str:
-    """The format by its name, or by that of the file."""
-    if format is not None:
-        if format not in DEPLOYMENTS:
-            raise InputError(f"format must be one of {', '.join(DEPLOYMENTS)}, got {format!r}")
-        return format
-    suffix = os.path.splitext(os.fspath(path))[1].lower()
-    for name, end in DEPLOYMENTS.items():
-        if suffix == end:
-            return name
-    raise InputError(
-        f"the name of the file must end in one of {', '.join(DEPLOYMENTS.values())}, or give the "
-        f"format; "
-        f"got {os.fspath(path)!r}"
-    )
 
 
 def deployable(clf: BaseBNClassifier) -> ScoreModel:

@@ -17,10 +17,8 @@ between -0.7 and 0 is finer than any p) the first trip rounds p to the nearest f
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -43,15 +41,6 @@ _NEIGHBOURS = 2
 """Floats on each side of exp(x) that are tried; exp and log err by less than one."""
 
 
-@dataclass(frozen=True)
-class _Family:
-    """The table of one variable: parents in the order of its axes, the child's own states last."""
-
-    parents: tuple[int, ...]
-    values: FloatArray
-    line: int | None
-
-
 class Assembly:
     """The variables that a file (or an object of another package) has, and tables as they come.
 
@@ -67,7 +56,8 @@ class Assembly:
         self.path = path
         self.variables = tuple(variable for variable, _ in declared)
         self._declared = declared
-        self._families: dict[int, _Family] = {}
+        self._parents: dict[int, tuple[int, ...]] = {}
+        self._tables: dict[int, FloatArray] = {}
         self.index = self._check_variables()
 
     def find(self, name: str, line: int | None) -> int:
@@ -89,22 +79,28 @@ class Assembly:
         """A table of probabilities over parents and, last, their child, which varies fastest."""
         shape = self.shape(members, line)
         *parents, child = members
-        if values.size != math.prod(shape):
-            raise self._error(line, f"expected {math.prod(shape)} numbers, got {values.size}")
-        if child in self._families:
+        if child in self._tables:
             name = self.variables[child].name
             raise self._error(line, f"a second table for variable {shorten(name)}")
-        self._families[child] = _Family(tuple(parents), values.reshape(shape), line)
+        self._parents[child] = tuple(parents)
+        self._tables[child] = self._log_table(child, values.reshape(shape), line)
 
     def build(self) -> BayesianNetwork:
         """The network, once every variable has its table."""
-        families = [self._family(i) for i in range(len(self.variables))]
-        if not is_acyclic([family.parents for family in families]):
+        for i, (variable, line) in enumerate(self._declared):
+            if i in self._tables:
+                continue
+            if variable.arity > 1:
+                reason = f"there is no table for variable {shorten(variable.name)}"
+                raise self._error(line, reason)
+            self.add((i,), np.ones(1))  # there is no other
+        places = range(len(self.variables))
+        parents = tuple(self._parents[i] for i in places)
+        if not is_acyclic(parents):
             raise self._error(None, "the graph has a directed cycle")
-        tables = [self._log_table(i, family) for i, family in enumerate(families)]
-        structure = Structure(tuple(family.parents for family in families))
+        tables = tuple(self._tables[i] for i in places)
         try:
-            return BayesianNetwork(structure, self.variables, tuple(tables))
+            return BayesianNetwork(Structure(parents), self.variables, tables)
         except InputError as error:
             raise self._error(None, str(error)) from None
 
@@ -129,30 +125,23 @@ class Assembly:
             index[name] = i
         return index
 
-    def _family(self, child: int) -> _Family:
-        variable, line = self._declared[child]
-        if child in self._families:
-            return self._families[child]
-        if variable.arity == 1:
-            return _Family((), np.ones(1), line)  # there is no other
-        raise self._error(line, f"there is no table for variable {shorten(variable.name)}")
-
-    def _log_table(self, child: int, family: _Family) -> FloatArray:
+    def _log_table(self, child: int, values: FloatArray, line: int | None) -> FloatArray:
         """Normalised log table with the parents in increasing order."""
-        if not (family.values >= 0).all():
-            raise self._error(family.line, "probabilities must not be negative")
+        if not (values >= 0).all():
+            raise self._error(line, "probabilities must not be negative")
         with np.errstate(over="ignore"):
-            sums = family.values.sum(axis=-1)
+            sums = values.sum(axis=-1)
         off = np.abs(sums - 1.0)
+        parents = self._parents[child]
         if (off > ROUNDING_TOLERANCE).any():
             row = np.unravel_index(int(np.argmax(off)), off.shape) if off.ndim else ()
-            states = zip((self.variables[p] for p in family.parents), row, strict=True)
+            states = zip((self.variables[p] for p in parents), row, strict=True)
             given = ", ".join(f"{parent.name}={parent.states[s]}" for parent, s in states)
             what = f"{self.variables[child].name}{' | ' + given if given else ''}"
             reason = f"the probabilities P({what[:200]}) sum to {sums[row]:.6g}, not to one"
-            raise self._error(family.line, reason)
+            raise self._error(line, reason)
         divisors = np.where(off > EXACT_TOLERANCE, sums, 1.0)
-        return sort_parents(family.parents, to_logs(family.values / divisors[..., None]))
+        return sort_parents(parents, to_logs(values / divisors[..., None]))
 
 
 def sort_parents(parents: Sequence[int], table: FloatArray) -> FloatArray:
@@ -190,13 +179,10 @@ def write_row(probabilities: FloatArray) -> str:
 
     Some readers know no exponents: 0.00001 is not written 1e-05.
     """
-    return ", ".join(map(_write_decimal, probabilities.tolist()))
-
-
-def _write_decimal(value: float) -> str:
-    """The shortest decimal without exponent that reads back to the same float."""
-    text = repr(value)
-    return np.format_float_positional(value, trim="0") if "e" in text else text
+    return ", ".join(
+        np.format_float_positional(value, trim="0") if "e" in repr(value) else repr(value)
+        for value in probabilities.tolist()
+    )
 
 
 def put_first(network: BayesianNetwork, target: str | None) -> BayesianNetwork:

@@ -40,8 +40,7 @@ import math
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -50,7 +49,7 @@ from marginbn.data.text_files import format_error
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export.assembly import Assembly, to_probabilities, write_row
 from marginbn.export.scanner import Scanner, Word, read_text
-from marginbn.files import PathLike, shorten
+from marginbn.files import MisfitError, PathLike, decode, shorten
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import Variable
@@ -62,6 +61,7 @@ NEVER = "never"
 """The second state of a variable that has only one."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TYPE = re.compile(r"discrete\s*\[\s*([^\s\]]*)\s*\]\s*")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _MAX_LENGTH = 60
 """Characters of a name, at most; of longer ones the beginning is kept."""
@@ -88,7 +88,7 @@ def network_to_bif(network: BayesianNetwork) -> str:
         lines += [f"  type discrete [ {variable.arity} ] {{ {states} }};", "}"]
     for i in range(network.n_variables):
         lines += _probability_lines(network, i)
-    return "\n".join([*lines, *name_comments(changed), ""])
+    return "\n".join([*lines, *_name_comments(changed), ""])
 
 
 def _probability_lines(network: BayesianNetwork, i: int) -> list[str]:
@@ -107,27 +107,6 @@ def _probability_lines(network: BayesianNetwork, i: int) -> list[str]:
     return [head, *body, "}"]
 
 
-@dataclass(frozen=True)
-class _Row:
-    """Numbers for one combination of parents' states."""
-
-    labels: list[Word]
-    values: FloatArray
-    start: int
-
-
-@dataclass
-class _Block:
-    """A ``probability`` block before its names are resolved."""
-
-    child: list[list[Word]]
-    given: list[list[Word]] | None
-    start: int
-    rows: list[_Row] = field(default_factory=list)
-    table: FloatArray | None = None
-    default: FloatArray | None = None
-
-
 def load_bif(path: PathLike) -> BayesianNetwork:
     """Read a network from a file."""
     return network_from_bif(read_text(path), os.fspath(path))
@@ -136,62 +115,62 @@ def load_bif(path: PathLike) -> BayesianNetwork:
 def network_from_bif(text: str, path: str = "BIF text") -> BayesianNetwork:
     """Read a network; a :class:`FormatError` names ``path``, line and reason."""
     network = _BifReader(text, path).read()
-    return restore_names(network, read_name_comments(text, path), path)
+    return _restore_names(network, _read_name_comments(text, path), path)
 
 
 class _BifReader(Scanner):
+    """Variables first; their tables are read when all names are known."""
+
     def read(self) -> BayesianNetwork:
-        declared, blocks = [], []
+        declared, tables = [], []
         while self.peek():
-            keyword = self.word()
-            if keyword.text == "network":
-                self.skip_statement("{")
-                while not self.accept("}"):
-                    self.skip_statement()
-            elif keyword.text == "variable":
+            start, keyword = self.pos, self.keyword()
+            if keyword == "variable":
                 declared.append(self._variable())
-            elif keyword.text == "probability":
-                blocks.append(self._block(keyword.start))
-            else:
-                reason = f"expected network, variable or probability, got {shorten(keyword.text)}"
-                raise self.error(reason, keyword.start)
+                continue
+            if keyword == "probability":
+                tables.append((start, self.pos))
+            elif keyword != "network":
+                reason = f"expected network, variable or probability, got {shorten(keyword)}"
+                raise self.error(reason, start)
+            self.skip("{")
+            self.skip("}")
         self.assembly = Assembly(self.path, declared)
         self.states = [
             {state: code for code, state in enumerate(v.states)} for v in self.assembly.variables
         ]
         self.default_cells = 0
-        for block in blocks:
-            self._add_table(block)
+        for start, self.pos in tables:
+            self._add_table(start)
         return self.assembly.build()
 
     def _variable(self) -> tuple[Variable, int]:
-        (group,), _ = self.words("{")
+        (group,), _ = self.names("{", "")
         if not group:
             raise self.error("a variable must have a name")
         name = self.joined(group)
         states: tuple[str, ...] = ()
         while not self.accept("}"):
-            keyword = self.word()
-            if keyword.text == "type":
+            if self.keyword() == "type":
                 states = self._states(name.text)
             else:
-                self.skip_statement()
+                self.skip(";")
         return Variable(name.text, states), self.line(name.start)
 
     def _states(self, name: str) -> tuple[str, ...]:
-        kind = self.word()
-        if kind.text != "discrete":
-            raise self.error(f"variable {shorten(name)} must be discrete", kind.start)
-        self.expect("[")
-        count = self.word()
-        self.expect("]")
-        self.expect("{")
+        self.peek()
         start = self.pos
-        names = self._names(self.words("}", ",")[0], count.text)
+        self.skip("{")
+        match = _TYPE.fullmatch(self._text, start, self.pos - 1)
+        if match is None:
+            wanted = "must be discrete, as in: type discrete [ 2 ] { a, b };"
+            raise self.error(f"variable {shorten(name)} {wanted}", start)
+        start, count = self.pos, match[1]
+        names = self._names(self.names("}")[0], count)
         self.accept(";")
-        if str(len(names)) != count.text:
+        if str(len(names)) != count:
             reason = (
-                f"variable {shorten(name)} is to have {shorten(count.text)} states, but "
+                f"variable {shorten(name)} is to have {shorten(count)} states, but "
                 f"{len(names)} are listed; a name with commas needs quotes"
             )
             raise self.error(reason, start)
@@ -207,45 +186,22 @@ class _BifReader(Scanner):
             raise self.error("there is no name between two commas")
         return [self.joined(group) for group in groups]
 
-    def _block(self, start: int) -> _Block:
-        self.expect("(")
-        child, stop = self.words(")|", ",")
-        given = self.words(")", ",")[0] if stop == "|" else None
-        block = _Block(child, given, start)
-        for _ in self.block():
-            self._entry(block)
-        return block
-
-    def _entry(self, block: _Block) -> None:
-        start = self.pos
-        if self.accept("("):
-            labels = self._names(self.words(")", ",")[0])
-            block.rows.append(_Row(labels, self.numbers(";"), start))
-            return
-        keyword = self.word()
-        if keyword.text == "table" and block.table is None:
-            block.table = self.numbers(";")
-        elif keyword.text == "default" and block.default is None:
-            block.default = self.numbers(";")
-        elif keyword.text == "property":
-            self.skip_statement()
-        else:
-            reason = f"expected one table, one default or a row, got {shorten(keyword.text)}"
-            raise self.error(reason, keyword.start)
-
-    def _add_table(self, block: _Block) -> None:
-        words = self._members(block)
-        child, *parents = [self.assembly.find(w.text, self.line(w.start)) for w in words]
-        line = self.line(block.start)
+    def _add_table(self, start: int) -> None:
+        line = self.line(start)
+        members = self._members(start)
+        child, *parents = [self.assembly.find(w.text, self.line(w.start)) for w in members]
         shape = self.assembly.shape((*parents, child), line)
-        self.assembly.add((*parents, child), self._values(block, parents, shape), line)
+        self.assembly.add((*parents, child), self._values(parents, shape, start), line)
 
-    def _members(self, block: _Block) -> list[Word]:
+    def _members(self, start: int) -> list[Word]:
         """Child and parents; the oldest files list them all without a bar."""
-        members = self._split(block.child)
-        if not members or (block.given is not None and len(members) > 1):
-            raise self.error("a probability must be of one variable", block.start)
-        return members if block.given is None else members + self._split(block.given)
+        if not self.accept("("):
+            raise self.error("expected '(' and the name of a variable")
+        groups, stop = self.names(")|")
+        members = self._split(groups)
+        if not members or (stop == "|" and len(members) > 1):
+            raise self.error("a probability must be of one variable", start)
+        return members if stop == ")" else members + self._split(self.names(")")[0])
 
     def _split(self, groups: list[list[Word]]) -> list[Word]:
         """Names between commas; without commas, one declared name with spaces, or several."""
@@ -254,68 +210,81 @@ class _BifReader(Scanner):
         whole = self.joined(groups[0])
         return [whole] if whole.text in self.assembly.index else groups[0]
 
-    def _values(self, block: _Block, parents: Sequence[int], shape: tuple[int, ...]) -> FloatArray:
+    def _values(self, parents: Sequence[int], shape: tuple[int, ...], start: int) -> FloatArray:
         """Probabilities, the child's states last."""
-        if block.table is not None:
-            if block.rows or block.default is not None:
-                raise self.error("give either a table or rows, not both", block.start)
-            self._check_length(block.table, math.prod(shape), block.start)
-            return np.moveaxis(block.table.reshape(shape[-1], *shape[:-1]), 0, -1)
-        codes = [self._row_code(row, parents, shape) for row in block.rows]
-        n_rows = math.prod(shape[:-1])
-        if len(set(codes)) < len(codes):
-            raise self.error("a row is listed twice", block.start)
-        values = self._background(block, n_rows - len(codes), (n_rows, shape[-1]))
-        for code, row in zip(codes, block.rows, strict=True):
-            self._check_length(row.values, shape[-1], row.start)
-            values[code] = row.values
-        return values.reshape(shape)
+        rows: dict[int, FloatArray] = {}
+        table = default = None
+        self.skip("{")
+        while not self.accept("}"):
+            entry = self.pos
+            if self.accept("("):
+                code = self._row_code(self._names(self.names(")")[0]), parents, entry)
+                if code in rows:
+                    raise self.error("a row is listed twice", entry)
+                rows[code] = self._numbers(shape[-1], entry)
+                continue
+            keyword = self.keyword()
+            if keyword == "table" and table is None:
+                table = self._numbers(math.prod(shape), entry)
+            elif keyword == "default" and default is None:
+                default = self._numbers(shape[-1], entry)
+            elif keyword == "property":
+                self.skip(";")
+            else:
+                reason = f"expected one table, one default or a row, got {shorten(keyword)}"
+                raise self.error(reason, entry)
+        if table is None:
+            return self._from_rows(rows, default, shape, start)
+        if rows or default is not None:
+            raise self.error("give either a table or rows, not both", start)
+        return np.moveaxis(table.reshape(shape[-1], *shape[:-1]), 0, -1)
 
-    def _background(self, block: _Block, missing: int, shape: tuple[int, int]) -> FloatArray:
-        """Rows before the listed ones are filled in: the default."""
-        if missing and block.default is None:
-            reason = f"{missing} of the {shape[0]} rows are missing and there is no default"
-            raise self.error(reason, block.start)
-        if block.default is None:
-            return np.empty(shape)
-        self._check_length(block.default, shape[1], block.start)
-        self.default_cells += missing * shape[1]
-        if self.default_cells > MAX_DEFAULT_CELLS:
-            reason = f"default rows fill more than {MAX_DEFAULT_CELLS} cells"
-            raise self.error(reason, block.start)
-        return np.tile(block.default, (shape[0], 1))
+    def _numbers(self, count: int, start: int) -> FloatArray:
+        values = self.numbers(";")
+        if len(values) != count:
+            raise self.error(f"expected {count} numbers, got {len(values)}", start)
+        return values
 
-    def _row_code(self, row: _Row, parents: Sequence[int], shape: tuple[int, ...]) -> int:
-        """Flat index of the parents' states that the row is for."""
-        if len(row.labels) != len(parents):
-            reason = f"the row must name {len(parents)} states, got {len(row.labels)}"
-            raise self.error(reason, row.start)
+    def _row_code(self, labels: list[Word], parents: Sequence[int], start: int) -> int:
+        """Flat index of the parents' states that a row is for."""
+        if len(labels) != len(parents):
+            raise self.error(f"the row must name {len(parents)} states, got {len(labels)}", start)
         code = 0
-        for label, parent, arity in zip(row.labels, parents, shape[:-1], strict=True):
+        for label, parent in zip(labels, parents, strict=True):
             states = self.states[parent]
             if label.text not in states:
                 name = self.assembly.variables[parent].name
                 reason = f"{shorten(label.text)} is no state of {shorten(name)}"
                 raise self.error(reason, label.start)
-            code = code * arity + states[label.text]
+            code = code * len(states) + states[label.text]
         return code
 
-    def _check_length(self, values: FloatArray, expected: int, start: int) -> None:
-        if len(values) != expected:
-            raise self.error(f"expected {expected} numbers, got {len(values)}", start)
+    def _from_rows(
+        self,
+        rows: dict[int, FloatArray],
+        default: FloatArray | None,
+        shape: tuple[int, ...],
+        start: int,
+    ) -> FloatArray:
+        """The listed rows, and the default for the others."""
+        n_rows = math.prod(shape[:-1])
+        missing = n_rows - len(rows)
+        if missing and default is None:
+            reason = f"{missing} of the {n_rows} rows are missing and there is no default"
+            raise self.error(reason, start)
+        self.default_cells += missing * shape[-1]
+        if self.default_cells > MAX_DEFAULT_CELLS:
+            raise self.error(f"default rows fill more than {MAX_DEFAULT_CELLS} cells", start)
+        values = np.empty((n_rows, shape[-1]))
+        if default is not None:
+            values[:] = default
+        for code, row in rows.items():
+            values[code] = row
+        return values.reshape(shape)
 
 
-@dataclass(frozen=True)
-class OwnNames:
-    """What a variable of a portable network is really called; one state if ``NEVER`` was added."""
-
-    identifier: str
-    name: str
-    states: tuple[str, ...]
-
-
-def to_portable(network: BayesianNetwork) -> tuple[BayesianNetwork, tuple[OwnNames, ...]]:
-    """The network under portable names, and the names that were changed."""
+def to_portable(network: BayesianNetwork) -> tuple[BayesianNetwork, dict[str, Variable]]:
+    """The network under portable names, and by these names the variables that were changed."""
     names = unique_identifiers(network.names, "v", ignore_case=True)
     states = []
     for variable in network.variables:
@@ -333,7 +302,7 @@ def to_portable(network: BayesianNetwork) -> tuple[BayesianNetwork, tuple[OwnNam
             table = np.concatenate([table, np.full_like(table, -np.inf)], axis=-1)
         tables.append(table)
     pairs = zip(variables, network.variables, strict=True)
-    changed = tuple(OwnNames(new.name, v.name, v.states) for new, v in pairs if new != v)
+    changed = {new.name: own for new, own in pairs if new != own}
     return BayesianNetwork(network.structure, variables, tuple(tables)), changed
 
 
@@ -393,80 +362,65 @@ def _nearest_identifier(text: str, prefix: str) -> str:
     return f"{prefix}_{text}" if text[:1].isdigit() else text
 
 
-def name_comments(changed: Iterable[OwnNames]) -> list[str]:
-    """Lines that keep the names."""
-    return [f"// name: {_hide_words(own)}" for own in changed]
+def _name_comments(changed: Mapping[str, Variable]) -> list[str]:
+    """Lines with the names as JSON, in which no word is one that a reader could look for."""
+    lines = []
+    for identifier, variable in changed.items():
+        for text in (variable.name, *variable.states):
+            if _HALF_PAIR.search(text):
+                reason = "half a surrogate pair is no text"
+                raise InputError(f"cannot write the name {text!r}: {reason}")
+        record = json.dumps([identifier, variable.name, variable.states])
+        lines.append("// name: " + _WORDS_IN_COMMENTS.sub(_escaped_letter, record))
+    return lines
 
 
-def _hide_words(own: OwnNames) -> str:
-    """The names as JSON in which no word is one that a reader could look for."""
-    for text in (own.name, *own.states):
-        if _HALF_PAIR.search(text):
-            raise InputError(f"cannot write the name {text!r}: half a surrogate pair is no text")
-    record = json.dumps([own.identifier, own.name, own.states])
-    return _WORDS_IN_COMMENTS.sub(lambda match: f"\\u{ord(match[0][0]):04x}{match[0][1:]}", record)
+def _escaped_letter(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0][0]):04x}{match[0][1:]}"
 
 
-def read_name_comments(text: str, path: str) -> tuple[OwnNames, ...]:
+def _read_name_comments(text: str, path: str) -> dict[str, Variable]:
     """The names that a file keeps in its comments; none in files of other programs."""
-    found = []
+    found = {}
     for match in re.finditer(r"^// name: (\[.*)$", text, re.MULTILINE):
         try:
-            own = _parse_names(match[1])
-        except (ValueError, RecursionError):
+            content = match[1].encode(errors="surrogatepass")
+            identifier, name, states = decode(content, tuple[str, str, tuple[str, ...]])
+        except (MisfitError, RecursionError):
             line = text.count("\n", 0, match.start()) + 1
             reason = "the comment must hold an identifier, a name and a list of states as JSON"
             raise format_error(path, line, f"{reason}; delete it if it is not needed") from None
-        found.append(own)
-    return tuple(found)
+        found[identifier] = Variable(name, states)
+    return found
 
 
-def _parse_names(text: str) -> OwnNames:
-    values = json.loads(text)
-    identifier, name, states = values
-    if not (isinstance(states, list) and all(isinstance(s, str) for s in (identifier, name))):
-        raise ValueError
-    if not all(isinstance(state, str) for state in states):
-        raise ValueError
-    if any(_HALF_PAIR.search(text) for text in (name, *states)):
-        raise ValueError
-    return OwnNames(identifier, name, tuple(states))
-
-
-def restore_names(
-    network: BayesianNetwork, changed: Iterable[OwnNames], path: str
+def _restore_names(
+    network: BayesianNetwork, changed: Mapping[str, Variable], path: str
 ) -> BayesianNetwork:
     """The network under its own names; what comments say must fit it."""
-    own = {names.identifier: names for names in changed}
-    if not own:
+    if not changed:
         return network
-    unknown = own.keys() - set(network.names)
+    unknown = changed.keys() - set(network.names)
     if unknown:
         raise _misfit(path, min(unknown), "is not declared")
-    variables, padded = [], set()
-    for i, variable in enumerate(network.variables):
-        names = own.get(variable.name, OwnNames(variable.name, variable.name, variable.states))
-        if len(names.states) == 1 < variable.arity:
-            _check_never(network, i, path)
+    variables = tuple(changed.get(v.name, v) for v in network.variables)
+    padded = set()
+    for i, (own, variable) in enumerate(zip(variables, network.variables, strict=True)):
+        if own.arity == 1 < variable.arity:
+            if not np.isneginf(network.log_tables[i][..., 1:]).all():
+                reason = "has a single state by the comments, but a second state has a probability"
+                raise _misfit(path, variable.name, reason)
             padded.add(i)
-        elif len(names.states) != variable.arity:
-            reason = f"has {variable.arity} states, not {len(names.states)}"
-            raise _misfit(path, variable.name, reason)
-        variables.append(Variable(names.name, names.states))
+        elif own.arity != variable.arity:
+            raise _misfit(path, variable.name, f"has {variable.arity} states, not {own.arity}")
     tables = []
     for i, parents in enumerate(network.structure.parents):
         wanted = tuple(slice(1) if v in padded else slice(None) for v in (*parents, i))
         tables.append(network.log_tables[i][wanted])
     try:
-        return BayesianNetwork(network.structure, tuple(variables), tuple(tables))
+        return BayesianNetwork(network.structure, variables, tuple(tables))
     except InputError as error:  # names or states that are not unique
         raise format_error(path, None, f"in its comments: {error}") from None
-
-
-def _check_never(network: BayesianNetwork, i: int, path: str) -> None:
-    if not np.isneginf(network.log_tables[i][..., 1:]).all():
-        reason = "has a single state by the comments, but a second state has a probability"
-        raise _misfit(path, network.names[i], reason)
 
 
 def _misfit(path: str, identifier: str, reason: str) -> FormatError:

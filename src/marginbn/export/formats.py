@@ -12,6 +12,7 @@ How exact probabilities are as text, and how rounded files are read, is describe
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -144,16 +145,23 @@ def load_network(
 
 def find_format(path: PathLike, format: str | None = None) -> NetworkFormat:
     """The format by its name, or by that of the file."""
+    endings = {name: form.suffixes for name, form in NETWORK_FORMATS.items()}
+    return NETWORK_FORMATS[choose_format(path, format, endings)]
+
+
+def choose_format(
+    path: PathLike, format: str | None, endings: Mapping[str, tuple[str, ...]]
+) -> str:
+    """The format that is named, or that has the end of the file's name."""
     if format is not None:
-        if format not in NETWORK_FORMATS:
-            known = ", ".join(NETWORK_FORMATS)
-            raise InputError(f"format must be one of {known}, got {format!r}")
-        return NETWORK_FORMATS[format]
+        if format not in endings:
+            raise InputError(f"format must be one of {', '.join(endings)}, got {format!r}")
+        return format
     suffix = os.path.splitext(os.fspath(path))[1].lower()
-    for form in NETWORK_FORMATS.values():
-        if suffix in form.suffixes:
-            return form
-    known = ", ".join(s for form in NETWORK_FORMATS.values() for s in form.suffixes)
+    for name, suffixes in endings.items():
+        if suffix in suffixes:
+            return name
+    known = ", ".join(s for suffixes in endings.values() for s in suffixes)
     raise InputError(
         f"the name of the file must end in one of {known}, or give the format; "
         f"got {os.fspath(path)!r}"

@@ -8,7 +8,6 @@ variables is kept, on the way in ``target`` says which variable is the class (by
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
 from importlib import import_module
 from typing import Any
 
@@ -74,22 +73,17 @@ def from_pgmpy(model: Any, target: str | None = None) -> BayesianNetwork:
     assembly = Assembly("pgmpy model", [(v, None) for v in variables])
     index = {node: i for i, node in enumerate(nodes)}
     for node in nodes:
-        _add_pgmpy_table(assembly, cpds[node], index)
+        members = [index[member] for member in cpds[node].variables]
+        shape = [variables[v].arity for v in members]
+        values = np.array(cpds[node].get_values(), dtype=np.float64).reshape(shape)
+        for axis, member in enumerate(cpds[node].variables):  # each table has its own order
+            labels = tuple(map(str, cpds[node].state_names[member]))
+            own = variables[members[axis]].states
+            if sorted(labels) != sorted(own):
+                raise InputError(f"tables disagree about the states of {shorten(member)}")
+            values = values.take([labels.index(state) for state in own], axis=axis)
+        assembly.add([*members[1:], members[0]], np.moveaxis(values, 0, -1))
     return put_first(assembly.build(), target)
-
-
-def _add_pgmpy_table(assembly: Assembly, cpd: Any, index: dict[Hashable, int]) -> None:
-    """The table with states in the order of each parent's own table."""
-    members = [index[node] for node in cpd.variables]
-    shape = [assembly.variables[v].arity for v in members]
-    values = np.array(cpd.get_values(), dtype=np.float64).reshape(shape)
-    for axis, node in enumerate(cpd.variables):
-        labels = tuple(map(str, cpd.state_names[node]))
-        own = assembly.variables[members[axis]].states
-        if sorted(labels) != sorted(own):
-            raise InputError(f"tables disagree about the states of {shorten(node)}")
-        values = values.take([labels.index(state) for state in own], axis=axis)
-    assembly.add([*members[1:], members[0]], np.moveaxis(values, 0, -1))
 
 
 def to_pyagrum(network: BayesianNetwork) -> Any:

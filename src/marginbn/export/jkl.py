@@ -28,7 +28,7 @@ from marginbn.data.text_files import decode_text, format_error, load_bytes
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export import scanner
 from marginbn.files import PathLike, shorten, write_atomic, write_text
-from marginbn.problem.array_types import FloatArray, WordArray
+from marginbn.problem.array_types import FloatArray, IntArray, WordArray
 from marginbn.problem.candidates import MAX_CANDIDATES, CandidateSets
 from marginbn.problem.encoded import Variable
 from marginbn.problem.masks import (
@@ -85,11 +85,9 @@ def load_scores(path: PathLike) -> StructureProblem:
     ['2', 'rain 2', '-3.0 0', '-2.0 1 grass']
     -4.0
     """
-    if _is_packed(path):
-        text = decode_text(load_bytes(Path(path)), os.fspath(path))
-    else:
-        text = scanner.read_text(path)
-    return problem_from_jkl(text, os.fspath(path))
+    if not _is_packed(path):
+        return problem_from_jkl(scanner.read_text(path), os.fspath(path))
+    return problem_from_jkl(decode_text(load_bytes(Path(path)), os.fspath(path)), os.fspath(path))
 
 
 def problem_to_jkl(problem: StructureProblem) -> str:
@@ -112,22 +110,123 @@ def problem_to_jkl(problem: StructureProblem) -> str:
 
 def problem_from_jkl(text: str, path: str = "local scores") -> StructureProblem:
     """Read a linear problem; a :class:`FormatError` names ``path``, line and reason."""
-    reader = _ScoreReader(text, path)
-    names, blocks = reader.read()
-    masks, scores = [], []
-    for i, (own, values) in enumerate(blocks):
-        order = sorting_order(own)
-        if (own[order[1:]] == own[order[:-1]]).all(axis=1).any():
-            reason = f"variable {shorten(names[i])} has a candidate parent set twice"
-            raise format_error(path, reader.lines_of[i], reason)
-        masks.append(own[order])
-        scores.append(values[order])
-    if not _has_acyclic_choice(masks):
-        raise format_error(path, None, "every choice of parent sets has a directed cycle")
-    child = np.repeat(np.arange(len(names), dtype=np.int32), [len(own) for own in masks])
-    candidates = CandidateSets(len(names), child, ParentSets(np.concatenate(masks)))
-    variables = tuple(Variable(name, ()) for name in names)
-    return StructureProblem(candidates, np.concatenate(scores), variables)
+    return _ScoreReader(text, path).read()
+
+
+class _ScoreReader:
+    """Lines of words; words are numbered as they come and resolved once all variables are known."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self.path = path
+        self.line = 1  # the last one with words
+        words = (line.split() for line in text.split("\n"))
+        self._filled = ((k, w) for k, w in enumerate(words, 1) if w and w[0][0] != "#")
+
+    def read(self) -> StructureProblem:
+        head = self._words("the number of variables")
+        n_variables = self._whole(head[0], "the number of variables")
+        if len(head) != 1 or n_variables == 0:
+            raise self._error("the first line must be the number of variables, 1 or more")
+        self._names: list[str] = []
+        self._counts: list[int] = []  # candidates of each variable
+        self._header_lines: list[int] = []
+        self._numbers: dict[str, int] = {}  # of words that name parents
+        self._lines: list[int] = []  # of the candidates
+        self._sizes: list[int] = []
+        self._members: list[int] = []  # words by number
+        scores = [self._block() for _ in range(n_variables)]
+        self.line, _ = next(self._filled, (0, None))
+        if self.line:
+            raise self._error("there is text after the last variable")
+        if len(set(self._names)) < n_variables:
+            raise format_error(self.path, None, "two variables have the same name")
+        child = np.repeat(np.arange(n_variables), self._counts)
+        starts = np.cumsum(self._counts)[:-1]
+        blocks, order = np.split(self._masks(child), starts), []
+        for i, own in enumerate(blocks):
+            order.append(sorting_order(own))
+            blocks[i] = own[order[i]]
+            if (blocks[i][1:] == blocks[i][:-1]).all(axis=1).any():
+                reason = f"variable {shorten(self._names[i])} has a candidate parent set twice"
+                raise format_error(self.path, self._header_lines[i], reason)
+        if not _has_acyclic_choice(blocks):
+            reason = "every choice of parent sets has a directed cycle"
+            raise format_error(self.path, None, reason)
+        masks = ParentSets(np.concatenate(blocks))
+        candidates = CandidateSets(n_variables, child.astype(np.int32), masks)
+        variables = tuple(Variable(name, ()) for name in self._names)
+        linear = np.concatenate([own[k] for own, k in zip(scores, order, strict=True)])
+        return StructureProblem(candidates, linear, variables)
+
+    def _block(self) -> FloatArray:
+        """Read a variable with its candidates; their scores."""
+        words = self._words("a variable")
+        if len(words) != 2:
+            raise self._error("expected a variable and the number of its candidate parent sets")
+        count = self._whole(words[1], "the number of candidate parent sets")
+        if count == 0:
+            raise self._error(f"variable {shorten(words[0])} has no candidate parent sets")
+        if len(self._lines) + count > MAX_CANDIDATES:
+            raise self._error(f"there are more than {MAX_CANDIDATES} candidate parent sets")
+        self._names.append(scanner.unescape(words[0]))
+        self._counts.append(count)
+        self._header_lines.append(self.line)
+        first, texts = len(self._lines), []
+        for _ in range(count):
+            score, *words = self._words("a candidate parent set")
+            if not words or _parse_whole(words[0]) != len(words) - 1:
+                raise self._error("expected a score, the number of parents and as many parents")
+            texts.append(score)
+            self._lines.append(self.line)
+            self._sizes.append(len(words) - 1)
+            self._members += [self._numbers.setdefault(w, len(self._numbers)) for w in words[1:]]
+
+        def refuse(why: str, text: str) -> FormatError:
+            return format_error(self.path, self._lines[first + texts.index(text)], why)
+
+        return scanner.parse_numbers(texts, refuse)
+
+    def _masks(self, child: IntArray) -> WordArray:
+        """The candidates as masks."""
+        index = {name: i for i, name in enumerate(self._names)}
+        words = list(self._numbers)
+        variables = np.array([index.get(scanner.unescape(w), -1) for w in words], dtype=np.int64)
+        numbers = np.array(self._members, dtype=np.int64)
+        row, member = np.repeat(np.arange(len(child)), self._sizes), variables[numbers]
+        if (member < 0).any():
+            first = int(np.argmax(member < 0))
+            reason = f"there is no variable {shorten(scanner.unescape(words[numbers[first]]))}"
+            raise format_error(self.path, self._lines[row[first]], reason)
+        masks = masks_from_members(row, member, len(child), len(index))
+        wrong = set_sizes(masks) < self._sizes
+        wrong[row[member == child[row]]] = True
+        if wrong.any():
+            reason = "parents must be different and not the variable itself"
+            raise format_error(self.path, self._lines[int(np.argmax(wrong))], reason)
+        return masks
+
+    def _words(self, what: str) -> list[str]:
+        self.line, words = next(self._filled, (self.line, []))
+        if not words:
+            raise self._error(f"the file ends where {what} should be")
+        return words
+
+    def _whole(self, word: str, what: str) -> int:
+        number = _parse_whole(word)
+        if number is None:
+            reason = f"{what} must be a whole number, 0 to {MAX_CANDIDATES}, got {shorten(word)}"
+            raise self._error(reason)
+        return number
+
+    def _error(self, reason: str) -> FormatError:
+        return format_error(self.path, self.line, reason)
+
+
+def _parse_whole(word: str) -> int | None:
+    """A whole number up to ``MAX_CANDIDATES`` in plain digits; None for anything else."""
+    if not (word.isascii() and word.isdigit() and len(word) <= 18):
+        return None
+    return int(word) if int(word) <= MAX_CANDIDATES else None
 
 
 def _has_acyclic_choice(groups: list[WordArray]) -> bool:
@@ -144,132 +243,3 @@ def _has_acyclic_choice(groups: list[WordArray]) -> bool:
         placed |= np.bitwise_or.reduce(masks_of([ready], len(groups)), axis=0)
         waiting = [i for i in waiting if i not in set(ready)]
     return True
-
-
-Block = tuple[WordArray, FloatArray]
-"""Parent sets and scores of a variable."""
-
-
-class _ScoreReader:
-    """Lines of words; parents are resolved once all variables are known.
-
-    The candidates of a variable are read together: a million lines take seconds.
-    """
-
-    def __init__(self, text: str, path: str) -> None:
-        self.path = path
-        self.line = 0
-        self.lines_of: list[int] = []
-        self._lines = text.split("\n")
-        starts = (line.lstrip()[:1] for line in self._lines)
-        self._filled = [k for k, start in enumerate(starts) if start and start != "#"]
-        self._next = 0  # among the filled lines
-
-    def read(self) -> tuple[list[str], list[Block]]:
-        head = self._words("the number of variables")
-        n_variables = self._whole(head[0], "the number of variables", MAX_CANDIDATES)
-        if len(head) != 1 or n_variables == 0:
-            raise self._error("the first line must be the number of variables, 1 or more")
-        names: list[str] = []
-        blocks: list[list[int]] = []
-        try:
-            for _ in range(n_variables):
-                name, count = self._header()
-                names.append(name)
-                self.lines_of.append(self.line)
-                self._next += count
-                blocks.append(self._filled[self._next - count : self._next])
-                self._refuse_incomplete(count, blocks)
-            if self._next < len(self._filled):
-                self.line = self._filled[self._next] + 1
-                raise self._error("there is text after the last variable")
-        except FormatError:
-            for lines in blocks:  # a wrong count shows first where a candidate is none
-                self._words_of(lines)
-            raise
-        index = {name: i for i, name in enumerate(names)}
-        if len(index) < n_variables:
-            raise format_error(self.path, None, "two variables have the same name")
-        return names, [self._block(i, lines, index) for i, lines in enumerate(blocks)]
-
-    def _header(self) -> tuple[str, int]:
-        words = self._words("a variable")
-        if len(words) != 2:
-            raise self._error("expected a variable and the number of its candidate parent sets")
-        count = self._whole(words[1], "the number of candidate parent sets", MAX_CANDIDATES)
-        if count == 0:
-            raise self._error(f"variable {shorten(words[0])} has no candidate parent sets")
-        return scanner.unescape(words[0]), count
-
-    def _refuse_incomplete(self, count: int, blocks: list[list[int]]) -> None:
-        """Every variable has the candidates that it announces; all together are not too many."""
-        if sum(map(len, blocks[:-1])) + count > MAX_CANDIDATES:
-            raise self._error(f"there are more than {MAX_CANDIDATES} candidate parent sets")
-        if len(blocks[-1]) < count:
-            self.line = self._filled[-1] + 1
-            raise self._error("the file ends where a candidate parent set should be")
-
-    def _words_of(self, lines: list[int]) -> list[list[str]]:
-        """The words of candidates, as many as they say."""
-        block = [self._lines[k].split() for k in lines]
-        for k, words in zip(lines, block, strict=True):
-            if len(words) < 2 or (
-                words[1] != str(len(words) - 2)
-                and scanner.parse_whole(words[1], MAX_CANDIDATES) != len(words) - 2
-            ):
-                reason = "expected a score, the number of parents and as many parents"
-                raise format_error(self.path, k + 1, reason)
-        return block
-
-    def _block(self, child: int, lines: list[int], index: dict[str, int]) -> Block:
-        """Parent sets and scores of a variable."""
-        block = self._words_of(lines)
-        numbers = _Numbers(index)
-        sizes = np.fromiter((len(words) - 2 for words in block), np.int64, len(block))
-        own = np.repeat(np.arange(len(block)), sizes)
-        flat = (word for words in block for word in words[2:])
-        members = np.fromiter(map(numbers.__getitem__, flat), np.int64, len(own))
-        if (members < 0).any():
-            row = own[np.argmax(members < 0)]
-            unknown = next(word for word in block[row][2:] if numbers[word] < 0)
-            reason = f"there is no variable {shorten(scanner.unescape(unknown))}"
-            raise format_error(self.path, lines[row] + 1, reason)
-        masks = masks_from_members(own, members, len(block), len(index))
-        wrong = (set_sizes(masks) < sizes) | np.isin(np.arange(len(block)), own[members == child])
-        if wrong.any():
-            reason = "parents must be different and not the variable itself"
-            raise format_error(self.path, lines[int(np.argmax(wrong))] + 1, reason)
-        texts = [words[0] for words in block]
-
-        return masks, scanner.parse_numbers(
-            texts, lambda why, text: format_error(self.path, lines[texts.index(text)] + 1, why)
-        )
-
-    def _words(self, what: str) -> list[str]:
-        if self._next == len(self._filled):
-            raise self._error(f"the file ends where {what} should be")
-        self.line = self._filled[self._next] + 1
-        self._next += 1
-        return self._lines[self.line - 1].split()
-
-    def _whole(self, word: str, what: str, largest: int) -> int:
-        number = scanner.parse_whole(word, largest)
-        if number is None:
-            reason = f"{what} must be a whole number, 0 to {largest}, got {shorten(word)}"
-            raise self._error(reason)
-        return number
-
-    def _error(self, reason: str) -> FormatError:
-        return format_error(self.path, max(self.line, 1), reason)
-
-
-class _Numbers(dict[str, int]):
-    """From a word to the number of the variable behind it, -1 if there is none."""
-
-    def __init__(self, index: dict[str, int]) -> None:
-        self._index = index
-
-    def __missing__(self, word: str) -> int:
-        number = self._index.get(scanner.unescape(word), -1)
-        self[word] = number
-        return number

@@ -36,7 +36,6 @@ from marginbn.files import (
 )
 from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.network.network import BayesianNetwork
-from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure, is_acyclic
 
@@ -94,7 +93,10 @@ def build_network(shape: NetworkShape, place: str = "$") -> BayesianNetwork:
     tables = []
     for i, values in enumerate(shape.log_tables):
         sizes = tuple(variables[v].arity for v in (*shape.parents[i], i))
-        tables.append(_parse_table(values, sizes, f"{place}.log_tables[{i}]"))
+        if reason := describe_size(sizes):
+            raise MisfitError(f"{place}.log_tables[{i}]: {reason}")
+        check_length(values, math.prod(sizes), f"{place}.log_tables[{i}]")
+        tables.append(np.array([-math.inf if v is None else v for v in values]).reshape(sizes))
     try:
         return BayesianNetwork(Structure(shape.parents), variables, tuple(tables))
     except InputError as error:  # the network's own checks, such as rows that sum to one
@@ -154,10 +156,3 @@ def check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place:
             raise MisfitError(f"{place}[{i}]: parents must be increasing, got {shorten(own)}")
     if not is_acyclic(parents):
         raise MisfitError(f"{place}: the graph has a directed cycle")
-
-
-def _parse_table(values: list[float | None], shape: tuple[int, ...], place: str) -> FloatArray:
-    if reason := describe_size(shape):
-        raise MisfitError(f"{place}: {reason}")
-    check_length(values, math.prod(shape), place)
-    return np.array([-math.inf if v is None else v for v in values]).reshape(shape)

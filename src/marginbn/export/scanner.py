@@ -1,9 +1,8 @@
-r"""Reading text formats: the words of BIF, numbers, escaped names, errors that name the line.
+r"""Reading text formats: the statements of BIF, numbers, escaped names, errors that name the line.
 
 A :class:`Scanner` walks once over the text. Comments are blanked out beforehand (they keep their
-length, so positions stay true), every step is a match of one character class or a search for one
-character, and nothing is ever tried twice: the time is linear in the length of the file, whatever
-it holds. Nothing is recursive.
+length, so positions stay true), every step is one match of a pattern that never goes back, and
+nothing is recursive. So the time is linear in the length of the file, whatever it holds.
 
 **Escaped names.** A column may be called anything; words of ``.jkl`` files and names of pyAgrum are
 not so free. A character that cannot be written becomes ``\u{HEX}``, its code point in hexadecimal
@@ -17,9 +16,9 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 
@@ -60,11 +59,12 @@ def _unescape_match(match: re.Match[str]) -> str:
     return match[0] if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF else chr(code)
 
 
-_SPACE = re.compile(r"[ \t\r\n\f\v]*")
-_NUMBER_WORD = re.compile(r"[^ \t\r\n\f\v,]+")
+_QUOTED = r'"(?:[^"\\]|\\.)*+(?P<quote>")?'
+_COMMENT = re.compile(rf"{_QUOTED}|//[^\n]*|/\*.*?(?:(?P<end>\*/)|\Z)", re.DOTALL)
 _NOT_LINE_END = re.compile(r"[^\n]")
-_QUOTE_OR_COMMENT = re.compile(r'"|//|/\*')
-_STOPS = "{}()[];,|"
+_SPACE = re.compile(r"[ \t\r\n\f\v]*")
+_KEYWORD = re.compile(r'[^ \t\r\n\f\v"{}()\[\];,|]+')
+_NAME = re.compile(rf'{_QUOTED}|[^ \t\r\n\f\v"]+', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,23 @@ class Scanner:
         self.path = path
         self.pos = 0
         self._text = text
-        self._text = self._without_comments()
+        self._text = _COMMENT.sub(self._blank, text)
+
+    def _blank(self, match: re.Match[str]) -> str:
+        """Spaces for a comment; its line ends stay."""
+        if match[0].startswith('"'):
+            return match[0]
+        if match[0].startswith("/*") and not match["end"]:
+            raise self.error("there is no '*/' to this comment", match.start())
+        return _NOT_LINE_END.sub(" ", match[0])
 
     def line(self, pos: int) -> int:
         """Line of a position, counted from 1."""
         return bisect_left(self._line_ends, pos) + 1
+
+    @cached_property
+    def _line_ends(self) -> list[int]:
+        return [match.start() for match in re.finditer("\n", self._text)]
 
     def error(self, reason: str, pos: int | None = None) -> FormatError:
         """The error for a position, by default the current one."""
@@ -116,43 +128,40 @@ class Scanner:
         self.pos += 1
         return True
 
-    def expect(self, mark: str) -> None:
-        """Step over the character, which must come next."""
-        if not self.accept(mark):
-            raise self.error(f"expected {mark!r}, got {self._ahead()}")
-
-    def block(self) -> Iterator[None]:
-        """Once for every statement of a block in braces, which the caller reads."""
-        self.expect("{")
-        while not self.accept("}"):
-            yield
-
-    def word(self, stops: str = _STOPS) -> Word:
-        """The next word: in quotes, or up to white space, a quote or one of the stops."""
+    def keyword(self) -> str:
+        """The next word that is not in quotes."""
         ahead = self.peek()
-        start = self.pos
-        if ahead == '"':
-            self.pos = self._closing_quote(start)
-            return Word(self._text[start + 1 : self.pos - 1], start, self.pos)
-        match = _word_pattern(stops).match(self._text, start)
+        match = _KEYWORD.match(self._text, self.pos)
         if match is None:
-            raise self.error(f"expected a name, got {self._ahead()}")
+            raise self.error(f"expected a name, got {repr(ahead) if ahead else 'the end'}")
         self.pos = match.end()
-        return Word(match[0], start, self.pos)
+        return match[0]
 
-    def words(self, stops: str, separator: str = "") -> tuple[list[list[Word]], str]:
+    def skip(self, stops: str) -> str:
+        """Step over everything up to the first of the stops that is not in quotes, and over it."""
+        start = self.pos
+        marks = re.compile(f"{_QUOTED}|[{re.escape(stops)}]", re.DOTALL)
+        for match in marks.finditer(self._text, start):
+            if not match[0].startswith('"'):
+                self.pos = match.end()
+                return match[0]
+            if not match["quote"]:
+                raise self.error("there is no closing quote to this one", match.start())
+        raise self.error(f"the file ends where {stops[0]!r} is missing", start)
+
+    def names(self, stops: str, separator: str = ",") -> tuple[list[list[Word]], str]:
         """Words up to one of the stops, which is stepped over; a new list after each separator."""
-        groups: list[list[Word]] = [[]]
-        while (ahead := self.peek()) not in stops or not ahead:
-            if not ahead:
-                raise self.error(f"the file ends where {stops[0]!r} is missing")
-            if ahead == separator:
-                self.pos += 1
-                groups.append([])
-            else:
-                groups[-1].append(self.word(stops + separator))
-        self.pos += 1
-        return groups, ahead
+        groups: list[list[Word]] = []
+        while True:
+            start, stop = self.pos, self.skip(stops + separator)
+            found = _NAME.finditer(self._text, start, self.pos - 1)
+            groups.append([self._word(match) for match in found])
+            if stop != separator:
+                return groups, stop
+
+    def _word(self, match: re.Match[str]) -> Word:
+        text = match[0][1:-1] if match[0].startswith('"') else match[0]
+        return Word(text, match.start(), match.end())
 
     def joined(self, group: list[Word]) -> Word:
         """Words without quotes that form one name, with the spaces between them."""
@@ -163,74 +172,10 @@ class Scanner:
 
     def numbers(self, stop: str) -> FloatArray:
         """Numbers up to the stop, which is stepped over; commas are white space."""
-        start, end = self.pos, self._find(stop)
-        self.pos = end + 1
-        texts = self._text[start:end].replace(",", " ").split()
-        return parse_numbers(texts, lambda why, text: self.error(why, self._text.find(text, start)))
-
-    def skip_statement(self, stop: str = ";") -> None:
-        """Step over everything up to the stop that is not in quotes, and over it."""
-        marks = re.compile(f'[{re.escape(stop)}"]')
         start = self.pos
-        while match := marks.search(self._text, self.pos):
-            if match[0] != '"':
-                self.pos = match.end()
-                return
-            self.pos = self._closing_quote(match.start())
-        raise self.error(f"the file ends where {stop!r} is missing", start)
-
-    @cached_property
-    def _line_ends(self) -> list[int]:
-        return [match.start() for match in re.finditer("\n", self._text)]
-
-    def _find(self, stop: str) -> int:
-        end = self._text.find(stop, self.pos)
-        if end < 0:
-            raise self.error(f"the file ends where {stop!r} is missing")
-        return end
-
-    def _ahead(self) -> str:
-        if not self.peek():
-            return "the end of the file"
-        match = _NUMBER_WORD.match(self._text, self.pos, self.pos + 40)
-        return repr(match[0] if match else self.peek())
-
-    def _closing_quote(self, start: int) -> int:
-        r"""Position after the quote that closes the one at ``start``; ``\"`` does not."""
-        end = start
-        while True:
-            before, end = end + 1, self._text.find('"', end + 1)
-            if end < 0:
-                raise self.error("there is no closing quote to this one", start)
-            inside = self._text[before:end]
-            if (len(inside) - len(inside.rstrip("\\"))) % 2 == 0:
-                return end + 1
-
-    def _without_comments(self) -> str:
-        """The text with spaces for comments; line ends stay."""
-        if "//" not in self._text and "/*" not in self._text:
-            return self._text
-        pieces, done, pos = [], 0, 0
-        while match := _QUOTE_OR_COMMENT.search(self._text, pos):
-            if match[0] == '"':
-                pos = self._closing_quote(match.start())
-                continue
-            pos = self._comment_end(match, "\n" if match[0] == "//" else "*/")
-            comment = _NOT_LINE_END.sub(" ", self._text[match.start() : pos])
-            pieces += [self._text[done : match.start()], comment]
-            done = pos
-        return "".join([*pieces, self._text[done:]])
-
-    def _comment_end(self, match: re.Match[str], stop: str) -> int:
-        end = self._text.find(stop, match.end())
-        if end < 0 and stop != "\n":
-            raise self.error(f"there is no {stop!r} to this comment", match.start())
-        return len(self._text) if end < 0 else end + len(stop)
-
-
-@cache
-def _word_pattern(stops: str) -> re.Pattern[str]:
-    return re.compile(f'[^ \t\r\n\f\v"{re.escape(stops)}]+')
+        self.skip(stop)
+        texts = self._text[start : self.pos - 1].replace(",", " ").split()
+        return parse_numbers(texts, lambda why, text: self.error(why, self._text.find(text, start)))
 
 
 def parse_numbers(texts: list[str], error: Callable[[str, str], FormatError]) -> FloatArray:
@@ -240,13 +185,6 @@ def parse_numbers(texts: list[str], error: Callable[[str, str], FormatError]) ->
         wrong = next(text for text in texts if not _is_finite_number(text))
         raise error(f"{shorten(wrong)} is not a number", wrong)
     return numbers
-
-
-def parse_whole(text: str, largest: int) -> int | None:
-    """A whole number from 0 to ``largest`` in plain digits; None for anything else."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        return None
-    return int(text) if int(text) <= largest else None
 
 
 def _is_finite_number(text: str) -> bool:

@@ -24,7 +24,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.data.columns import Scalar, parse_number, whole_as_int
 from marginbn.data.encode import Coding
@@ -126,17 +125,6 @@ class ScoreModel:
         largest = [np.abs(term.table).max(initial=0.0) for term in self.terms]
         return float(np.abs(self.bias).max(initial=0.0) + sum(largest))
 
-    def probabilities(self, codes: NDArray[np.integer]) -> FloatArray:
-        """P(c | x) of rows of codes (n, n_features): the definition, for comparison."""
-        scores = np.zeros((len(codes), self.n_classes))
-        scores[:, 1:] = self.bias
-        for term in self.terms:
-            pairs = zip(term.groups, term.members, strict=True)
-            scores[:, 1:] += term.table[tuple(groups[codes[:, i]] for groups, i in pairs)]
-        exps = np.exp(scores - scores.max(axis=1, keepdims=True))
-        answer: FloatArray = exps / exps.sum(axis=1, keepdims=True)
-        return answer
-
 
 def score_model(
     network: BayesianNetwork,
@@ -181,28 +169,20 @@ def _bias_and_terms(
     bias = np.zeros(network.n_classes - 1)
     terms: list[Term] = []
     for i, parents in enumerate(network.structure.parents):
+        table = network.log_tables[i]
         if i == 0:
             axes = parents
-            table = network.log_tables[0]
         elif 0 in parents:
             axes = (*(p for p in parents if p), i)
-            table = np.moveaxis(network.log_tables[i], 0, -1)  # the class last
+            table = np.moveaxis(table, 0, -1)  # the class last
         else:
             continue
         table = table[..., 1:] - table[..., :1]
         if not axes:
             bias = bias + table
         elif np.any(table):
-            terms.append(_term(axes, table, features))
+            if i and features[i - 1].n_codes > table.shape[-2]:  # 0 where a leaf is missing
+                table = np.concatenate([table, np.zeros_like(table[..., :1, :])], axis=-2)
+            groups = tuple(map(np.arange, table.shape[:-1]))
+            terms.append(Term(tuple(v - 1 for v in axes), groups, table))
     return bias, tuple(terms)
-
-
-def _term(axes: tuple[int, ...], table: FloatArray, features: Sequence[Feature]) -> Term:
-    """The table with an entry of zero for a child that is missing."""
-    groups = []
-    for axis, v in enumerate(axes):
-        if features[v - 1].n_codes > table.shape[axis]:  # a leaf, so it is the child itself
-            zeros = np.zeros_like(np.take(table, [0], axis=axis))
-            table = np.concatenate([table, zeros], axis=axis)
-        groups.append(np.arange(table.shape[axis]))
-    return Term(tuple(v - 1 for v in axes), tuple(groups), table)

@@ -15,8 +15,7 @@ decimals. Missing is NULL. Where a value is asked for and missing, all answers a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -40,11 +39,14 @@ def to_sql(model: ScoreModel, table: str = "data", keep: Sequence[str] | None = 
     keep
         Columns of it that the result has, too; by default the features that matter.
     """
-    kept = [quote_name(name) for name in _kept(model, keep)]
+    used = [model.features[i].name for i in model.used]
+    kept = [quote_name(name) for name in (used if keep is None else keep)]
     answers = ["prediction", *(f"P({label})" for label in model.classes)]
-    _refuse_clash(keep or (), answers)
+    clash = {name.lower() for name in keep or ()} & {name.lower() for name in answers}
+    if clash:
+        raise InputError(f"keep must not name {min(clash)!r}, a column of the answer")
     codes = [f"{_code(model.features[i])} AS {_own('c', i)}" for i in model.used]
-    scores = [*_scores(model)]
+    scores = [_score(model, c) for c in range(len(model.bias))]
     shares = [f"{_softmax(model, c)} AS {_own('p', c)}" for c in range(model.n_classes)]
     final = [f"{_prediction(model)} AS {quote_name('prediction')}"]
     final += [f"{_own('p', c)} AS {quote_name(name)}" for c, name in enumerate(answers[1:])]
@@ -65,16 +67,6 @@ def _own(letter: str, number: int) -> str:
 def _select(columns: Sequence[str], source: str) -> str:
     listed = ",\n  ".join(columns or ['1 AS "one"'])
     return f"SELECT\n  {listed}\nFROM {source}"
-
-
-def _kept(model: ScoreModel, keep: Sequence[str] | None) -> list[str]:
-    return [model.features[i].name for i in model.used] if keep is None else list(keep)
-
-
-def _refuse_clash(keep: Sequence[str], answers: Sequence[str]) -> None:
-    clash = {name.lower() for name in keep} & {name.lower() for name in answers}
-    if clash:
-        raise InputError(f"keep must not name {min(clash)!r}, a column of the answer")
 
 
 def quote_name(name: str) -> str:
@@ -114,60 +106,47 @@ def _code(feature: Feature) -> str:
     if feature.coding.kind == "numeric":
         cuts = feature.coding.cuts
         cases += [f"WHEN {name} <= {number(cut)} THEN {code}" for code, cut in enumerate(cuts)]
-        return _case("", cases, str(len(cuts)))
+        return _case(cases, str(len(cuts)))
     by_code: dict[int, list[str]] = {}
     for category, code in feature.category_codes.items():
         by_code.setdefault(code, []).append(quote_value(category))
     for code, values in by_code.items():
         test = f"= {values[0]}" if len(values) == 1 else f"IN ({', '.join(values)})"
         cases.append(f"WHEN {name} {test} THEN {code}")
-    return _case("", cases, _or_null(feature.unseen_code))
+    return _case(cases, _or_null(feature.unseen_code))
 
 
 def _or_null(code: int | None) -> str:
     return "NULL" if code is None else str(code)
 
 
-def _case(what: str, cases: Sequence[str], otherwise: str | None = None) -> str:
-    ending = "" if otherwise is None else f" ELSE {otherwise}"
-    return f"CASE{what and ' '}{what} {' '.join(cases)}{ending} END"
+def _case(cases: Sequence[str], otherwise: str = "NULL") -> str:
+    return f"CASE {' '.join(cases)} ELSE {otherwise} END"
 
 
-def _scores(model: ScoreModel) -> Iterator[str]:
-    """Sums of bias and table entries, one column per class after the first."""
-    for c in range(len(model.bias)):
-        parts = [number(model.bias[c])]
-        parts += [_look_up(term, term.table[..., c]) for term in model.terms]
-        lines = "\n    + ".join(parts)
-        yield f"{lines} AS {_own('s', c + 1)}"
+def _score(model: ScoreModel, c: int) -> str:
+    """Sum of bias and table entries of a class after the first."""
+    parts = [number(model.bias[c])]
+    parts += [_look_up(term, term.table[..., c]) for term in model.terms]
+    lines = "\n    + ".join(parts)
+    return f"{lines} AS {_own('s', c + 1)}"
 
 
 def _look_up(term: Term, table: FloatArray, axis: int = 0) -> str:
-    """Nested CASEs, one level per feature."""
+    """Nested CASEs, one level per feature, in which each entry is written once."""
     if axis == len(term.members):
         return number(float(table))
-    groups = term.groups[axis]
-    cases = []
-    for row in range(table.shape[0]):
-        codes = np.flatnonzero(groups == row).tolist()
-        inner = _look_up(term, table[row], axis + 1)
-        cases += [f"WHEN {code} THEN {inner}" for code in codes]
-    if len(cases) > table.shape[0]:  # a group of several codes: say each entry once
-        cases = list(_by_range(term, table, axis))
-        return _case("", cases)
-    return _case(_own("c", term.members[axis]), cases)
-
-
-def _by_range(term: Term, table: FloatArray, axis: int) -> Iterator[str]:
-    name = _own("c", term.members[axis])
+    name, cases = _own("c", term.members[axis]), []
     for row in range(table.shape[0]):
         codes = np.flatnonzero(term.groups[axis] == row).tolist()
-        listed = ", ".join(map(str, codes))
-        if len(codes) > 2 and all(b == a + 1 for a, b in pairwise(codes)):
+        if len(codes) == 1:
+            condition = f"{name} = {codes[0]}"
+        elif codes[-1] - codes[0] == len(codes) - 1:
             condition = f"{name} BETWEEN {codes[0]} AND {codes[-1]}"
         else:
-            condition = f"{name} IN ({listed})"
-        yield f"WHEN {condition} THEN {_look_up(term, table[row], axis + 1)}"
+            condition = f"{name} IN ({', '.join(map(str, codes))})"
+        cases.append(f"WHEN {condition} THEN {_look_up(term, table[row], axis + 1)}")
+    return _case(cases)
 
 
 def _softmax(model: ScoreModel, c: int) -> str:
@@ -197,4 +176,4 @@ def _prediction(model: ScoreModel) -> str:
     for c in range(model.n_classes - 1):
         largest = " AND ".join(f"{shares[c]} >= {other}" for other in shares[c + 1 :])
         cases.append(f"WHEN {largest} THEN {quote_value(model.classes[c])}")
-    return _case("", cases, quote_value(model.classes[-1]))
+    return _case(cases, quote_value(model.classes[-1]))
