@@ -52,7 +52,7 @@ def full() -> OSError:
     return OSError(errno.ENOSPC, "No space left on device")
 
 
-class FailingDisk(files.Disk):
+class FailingDisk:
     """The k-th step fails; a write gets half of its bytes to the disk first."""
 
     def __init__(self, k: int, error: Callable[[], BaseException]) -> None:
@@ -66,7 +66,7 @@ class FailingDisk(files.Disk):
             if name == "write":
                 os.write(arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2])
             raise self._error()
-        return getattr(super(), name)(*arguments)
+        return getattr(os, name)(*arguments)
 
     def write(self, handle: int, content: Any) -> int:
         return int(self._step("write", handle, content))

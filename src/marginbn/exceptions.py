@@ -23,18 +23,7 @@ import warnings
 
 
 class MarginBNError(Exception):
-    """Base class of every error that marginbn raises on purpose.
-
-    Examples
-    --------
-    >>> from marginbn import Structure
-    >>> from marginbn.exceptions import MarginBNError
-    >>> try:
-    ...     Structure(((1,), (0,)))
-    ... except MarginBNError as error:
-    ...     print(error)
-    the graph has a directed cycle: 0 -> 1 -> 0
-    """
+    """Base class of every error that marginbn raises on purpose."""
 
 
 class InputError(MarginBNError, ValueError):
@@ -52,18 +41,7 @@ class InputError(MarginBNError, ValueError):
 
 
 class ProblemTooLargeError(InputError):
-    """The request would need more memory or joint states than can be handled.
-
-    Examples
-    --------
-    >>> from marginbn import enumerate_candidates
-    >>> from marginbn.exceptions import ProblemTooLargeError
-    >>> try:
-    ...     enumerate_candidates(1000, 5)
-    ... except ProblemTooLargeError as error:
-    ...     print(str(error)[:39])
-    max_parents=5 with 1000 variables gives
-    """
+    """The request would need more memory or joint states than can be handled."""
 
 
 class FormatError(InputError):
@@ -82,25 +60,11 @@ class FormatError(InputError):
 
 
 class MissingDependencyError(MarginBNError, ImportError):
-    """An optional package is needed; the message is the line that installs it.
-
-    Examples
-    --------
-    >>> from marginbn.exceptions import MissingDependencyError
-    >>> issubclass(MissingDependencyError, ImportError)
-    True
-    """
+    """An optional package is needed; the message is the line that installs it."""
 
 
 class SolverError(MarginBNError, RuntimeError):
-    """A solver failed or returned a result that does not survive the re-check.
-
-    Examples
-    --------
-    >>> from marginbn.exceptions import SolverError
-    >>> issubclass(SolverError, RuntimeError)
-    True
-    """
+    """A solver failed or returned a result that does not survive the re-check."""
 
 
 class OptimalityWarning(UserWarning):
@@ -131,27 +95,11 @@ class DataWarning(UserWarning):
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written, or what was saved can be used in part only.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from marginbn.exceptions import CheckpointWarning
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", CheckpointWarning)  # here it would be an error
-    """
+    """A checkpoint could not be written, or what was saved can be used in part only."""
 
 
 class CertificateWarning(UserWarning):
-    """A certificate proves less than the search itself does, or could not be written.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from marginbn.exceptions import CertificateWarning
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", CertificateWarning)  # here it would be an error
-    """
+    """A certificate proves less than the search itself does, or could not be written."""
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

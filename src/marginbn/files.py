@@ -3,8 +3,7 @@
 **Writing.** New content goes to a temporary file in the same folder, is flushed to the disk and
 takes the place of the old file in one step; then the folder itself is flushed, so that a power
 failure cannot undo the step. Whatever goes wrong, the old file stays as it was and no temporary
-file is left behind, unless the process is killed. Every file that the package writes goes through
-:func:`replacing`, and every step through :data:`disk`, in whose place a test puts one that fails.
+file is left behind, unless the process is killed. Every file of the package is written like this.
 
 **Reading JSON.** What a file must hold is declared as a :class:`Shape`; :func:`decode` builds it
 and checks every key, type and length. Only plain values are built: a hostile file runs nothing.
@@ -30,28 +29,9 @@ Built = TypeVar("Built")
 PathLike = str | os.PathLike[str]
 
 
-class Disk:
-    """Every step that changes the disk; a test puts one in its place whose k-th step fails."""
-
-    def write(self, handle: int, content: Any) -> int:
-        """Write a part of a file; how many bytes were taken."""
-        return os.write(handle, content)
-
-    def fsync(self, handle: int) -> None:
-        """Wait until what was written is on the disk."""
-        os.fsync(handle)
-
-    def replace(self, source: str, target: str) -> None:
-        """Give a file another name, in one step, whatever had that name."""
-        os.replace(source, target)
-
-    def unlink(self, path: str) -> None:
-        """Take a name from a file."""
-        os.unlink(path)
-
-
-disk = Disk()
-"""The disk that all files are written to."""
+disk: Any = os
+"""What writes, flushes, renames and removes; a test puts a disk in its place whose k-th step fails.
+"""
 
 
 class _NewFile(io.FileIO):
@@ -61,7 +41,7 @@ class _NewFile(io.FileIO):
         super().__init__(path, "x", opener=lambda name, flags: os.open(name, flags, mode))
 
     def write(self, content: Any) -> int:
-        return disk.write(self.fileno(), content)
+        return int(disk.write(self.fileno(), content))
 
 
 def open_new(path: str, mode: int = 0o666) -> io.BufferedWriter:

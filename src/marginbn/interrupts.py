@@ -53,6 +53,8 @@ class Interrupts:
         self.count = 0
         self.has_result = False
         """Whether there is a structure to save."""
+        self.is_program = False
+        """Whether this process is the command line, not a program that imported marginbn."""
         self.is_over = False
         """Whether the program has finished its work and is about to end."""
         self.message_written = False
@@ -75,12 +77,9 @@ class Interrupts:
     @property
     def message(self) -> str:
         """Last line of a program that ends without a result."""
-        cause = "interrupted" if self.exit_code == 130 else f"ended by {self._name}"
+        name = signal.Signals(self.exit_code - 128).name
+        cause = "interrupted" if name == "SIGINT" else f"ended by {name}"
         return f"{cause} before there was a result"
-
-    @property
-    def _name(self) -> str:
-        return signal.Signals(self.exit_code - 128).name
 
     def raise_if_requested(self) -> None:
         """Raise KeyboardInterrupt if the program should end and has no result."""
@@ -133,7 +132,7 @@ class Interrupts:
     def watch(self, pipe: int) -> None:
         """Body of the thread: wait for the first signal, and make sure that the program ends."""
         number = int.from_bytes(os.read(pipe, 1), "little")
-        if number not in _signals():
+        if number not in _SIGNALS:
             return  # the pipe is closed
         end = time.perf_counter() + PATIENCE
         self.call_back()
@@ -209,15 +208,8 @@ def exit_now(interrupts: Interrupts) -> None:
 INTERRUPTS = Interrupts()
 """Signals of this process; none are recorded unless :func:`exit_on_signals` was called."""
 
-_is_program = False
-
-
-def _signals() -> list[int]:
-    """The three signals, where the platform has them."""
-    return [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in _NAMES]
-
-
-_NAMES = dir(signal)
+_SIGNALS = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
+"""The three signals, where the platform has them."""
 
 
 def exit_on_signals() -> None:
@@ -225,19 +217,13 @@ def exit_on_signals() -> None:
 
     Signals that are ignored, as under ``nohup``, stay ignored.
     """
-    global _is_program
-    _is_program = True
+    INTERRUPTS.is_program = True
 
     def handler(number: int, _: object) -> None:
         INTERRUPTS.number = number
         exit_now(INTERRUPTS)
 
     _handle(handler)
-
-
-def is_program() -> bool:
-    """Whether this process is the command line, not a program that imported marginbn."""
-    return _is_program
 
 
 def exit_if_interrupted(code: object) -> None:
@@ -254,7 +240,7 @@ def exit_if_interrupted(code: object) -> None:
 @contextmanager
 def handling_signals() -> Iterator[None]:
     """Handle signals as described above; after the block the process ends and ignores them."""
-    if not _is_program:
+    if not INTERRUPTS.is_program:
         yield
         return
     reading, writing = os.pipe()
@@ -272,6 +258,6 @@ def handling_signals() -> Iterator[None]:
 
 
 def _handle(handler: Any) -> None:
-    for number in _signals():
+    for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)

@@ -90,7 +90,7 @@ def test_solvers_and_compilers_wait_until_a_solve_starts() -> None:
     assert loaded == "[]"
 
 
-PROGRAM = "import marginbn.interrupts\nmarginbn.interrupts._is_program = True\n"
+PROGRAM = "import marginbn.interrupts\nmarginbn.interrupts.INTERRUPTS.is_program = True\n"
 
 
 def test_the_program_loads_no_pandas() -> None:

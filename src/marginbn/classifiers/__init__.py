@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from marginbn.interrupts import is_program
+from marginbn.interrupts import INTERRUPTS
 
 
 class _Placeholder(ModuleType):
@@ -37,7 +37,7 @@ def _postponed(*names: str) -> Iterator[None]:
                 del sys.modules[name]
 
 
-if is_program():
+if INTERRUPTS.is_program:
     with _postponed("pandas", "scipy.stats"):
         import_module("sklearn.utils.validation")
 

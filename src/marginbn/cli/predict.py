@@ -18,7 +18,7 @@ from marginbn.cli.running import (
     print_json,
     try_outputs,
 )
-from marginbn.interrupts import is_program
+from marginbn.interrupts import INTERRUPTS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +106,7 @@ def _do_without_pandas() -> None:
     """Keep pyarrow from importing pandas for its first array: that takes longer than to answer a
     small table. The command line needs no data frames.
     """
-    if is_program() and "pandas" not in sys.modules:
+    if INTERRUPTS.is_program and "pandas" not in sys.modules:
         import pyarrow as pa
 
         sys.meta_path.insert(0, _NoPandas)

@@ -26,11 +26,10 @@ names that all of them read:
 - names and states become the nearest unique identifiers of ASCII letters, digits and ``_``:
   ``petal length (cm)`` is ``petal_length_cm``, ``(2.45, 4.75]`` is ``from_2_45_to_4_75``;
 - a variable with one state gets a second one of probability zero, ``never``. The children's rows
-  for it, which can never matter, repeat those of the first state.
+  for it repeat those of the first state.
 
-A comment per changed variable at the end keeps the real names and states. Our reader restores them
-exactly; others skip it. Keywords and slashes have an escaped letter there, so that no reader
-mistakes a comment for a declaration. If another program rewrites the file, the identifiers stay.
+A comment per changed variable at the end keeps the real names and states for our reader. Keywords
+and slashes have an escaped letter there, so that no reader mistakes a comment for a declaration.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ import math
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -86,25 +85,16 @@ def network_to_bif(network: BayesianNetwork) -> str:
         states = ", ".join(variable.states)
         lines.append(f"variable {variable.name} {{")
         lines += [f"  type discrete [ {variable.arity} ] {{ {states} }};", "}"]
-    for i in range(network.n_variables):
-        lines += _probability_lines(network, i)
+    for i, parents in enumerate(network.structure.parents):
+        own = [network.variables[p] for p in parents]
+        given = f" | {', '.join(p.name for p in own)}" if own else ""
+        lines.append(f"probability ( {network.names[i]}{given} ) {{")
+        rows = to_probabilities(network.log_tables[i]).reshape(-1, network.arities[i])
+        for labels, row in zip(product(*(p.states for p in own)), rows, strict=True):
+            start = f"( {', '.join(labels)} )" if own else "table"
+            lines.append(f"  {start} {write_row(row)};")
+        lines.append("}")
     return "\n".join([*lines, *_name_comments(changed), ""])
-
-
-def _probability_lines(network: BayesianNetwork, i: int) -> list[str]:
-    parents = [network.variables[p] for p in network.structure.parents[i]]
-    table = to_probabilities(network.log_tables[i])
-    given = f" | {', '.join(p.name for p in parents)}" if parents else ""
-    head = f"probability ( {network.names[i]}{given} ) {{"
-    if not parents:
-        return [head, f"  table {write_row(table)};", "}"]
-    labels = product(*(p.states for p in parents))
-    rows = table.reshape(-1, table.shape[-1])
-    body = [
-        f"  ( {', '.join(label)} ) {write_row(row)};"
-        for label, row in zip(labels, rows, strict=True)
-    ]
-    return [head, *body, "}"]
 
 
 def load_bif(path: PathLike) -> BayesianNetwork:
@@ -285,13 +275,10 @@ class _BifReader(Scanner):
 
 def to_portable(network: BayesianNetwork) -> tuple[BayesianNetwork, dict[str, Variable]]:
     """The network under portable names, and by these names the variables that were changed."""
-    names = unique_identifiers(network.names, "v", ignore_case=True)
-    states = []
-    for variable in network.variables:
-        padded = (*variable.states, NEVER) if variable.arity == 1 else variable.states
-        kept = unique_identifiers(padded, "s", is_kept=lambda text: bool(_WHOLE.fullmatch(text)))
-        states.append(tuple(kept))
-    variables = tuple(Variable(n, s) for n, s in zip(names, states, strict=True))
+    variables = []
+    for name, own in zip(unique_identifiers(network.names, "v"), network.variables, strict=True):
+        padded = (*own.states, NEVER) if own.arity == 1 else own.states
+        variables.append(Variable(name, tuple(unique_identifiers(padded, "s"))))
     tables = []
     for i, parents in enumerate(network.structure.parents):
         table = network.log_tables[i]
@@ -303,28 +290,27 @@ def to_portable(network: BayesianNetwork) -> tuple[BayesianNetwork, dict[str, Va
         tables.append(table)
     pairs = zip(variables, network.variables, strict=True)
     changed = {new.name: own for new, own in pairs if new != own}
-    return BayesianNetwork(network.structure, variables, tuple(tables)), changed
+    return BayesianNetwork(network.structure, tuple(variables), tuple(tables)), changed
 
 
-def unique_identifiers(
-    texts: Sequence[str],
-    prefix: str,
-    *,
-    ignore_case: bool = False,
-    is_kept: Callable[[str], bool] = lambda _: False,
-) -> list[str]:
+def unique_identifiers(texts: Sequence[str], prefix: str) -> list[str]:
     """An identifier for every text, the text itself wherever that is one.
+
+    The prefix is that of variables (``v``), which must differ in more than case, or of states
+    (``s``), which may be whole numbers.
 
     Examples
     --------
     >>> unique_identifiers(["age", "Age (years)", "table", "(-0.5, 2]"], "s")
     ['age', 'Age_years', 'table_', 'from_minus_0_5_to_2']
     """
-    key = str.lower if ignore_case else str
+    of_states = prefix == "s"
+    key = str if of_states else str.lower
     result: dict[int, str] = {}
     used: set[str] = set()
     for i, text in enumerate(texts):
-        if (is_kept(text) or _is_safe(text)) and key(text) not in used:
+        is_kept = _is_safe(text) or (of_states and _WHOLE.fullmatch(text))
+        if is_kept and key(text) not in used:
             result[i] = text
             used.add(key(text))
     suffixes: dict[str, int] = {}

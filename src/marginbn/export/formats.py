@@ -5,8 +5,7 @@ this folder with functions named after it: ``network_to_NAME(network)`` returns 
 ``load_NAME(path)`` reads a file. Modules are imported when they are needed, so that the list itself
 costs nothing (the command line shows it). The two formats of pictures are at the end of this file.
 
-How exact probabilities are as text, and how rounded files are read, is described in
-:mod:`marginbn.export.assembly`.
+:mod:`marginbn.export.assembly` describes how exact probabilities are as text.
 """
 
 from __future__ import annotations
@@ -31,18 +30,8 @@ _DOT_ISOLATED = ', color="#999999", fontcolor="#999999"'
 class NetworkFormat:
     """How networks get into one kind of file and out of it.
 
-    Parameters
-    ----------
-    name
-        What users and the functions of the module call it.
-    suffixes
-        Ends of file names, the usual one first.
-    holds
-        What such a file says about a network, in one line.
-    module
-        Its module in this folder.
-    readable
-        Whether it holds the tables, without which there is no network to read.
+    Functions of ``module`` have the ``name`` in their own, the usual one of the ``suffixes`` is
+    first, and a format is ``readable`` if it ``holds`` the tables.
     """
 
     name: str
@@ -57,8 +46,7 @@ class NetworkFormat:
 
         if self.readable:
             check_writable(network)
-        text: str = self._find("network_to")(network)
-        return text
+        return str(self._find("network_to")(network))
 
     def load(self, path: PathLike) -> BayesianNetwork:
         """Read the file."""

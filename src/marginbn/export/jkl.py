@@ -20,11 +20,10 @@ from __future__ import annotations
 
 import gzip
 import os
-from pathlib import Path
 
 import numpy as np
 
-from marginbn.data.text_files import decode_text, format_error, load_bytes
+from marginbn.data.text_files import format_error
 from marginbn.exceptions import FormatError, InputError
 from marginbn.export import scanner
 from marginbn.files import PathLike, shorten, write_atomic, write_text
@@ -54,14 +53,10 @@ def save_scores(problem: StructureProblem, path: PathLike) -> None:
         The file; packed if its name ends in .gz.
     """
     text = problem_to_jkl(problem)
-    if _is_packed(path):
+    if os.fspath(path).lower().endswith(".gz"):
         write_atomic(path, gzip.compress(text.encode(), mtime=0))
     else:
         write_text(path, text)
-
-
-def _is_packed(path: PathLike) -> bool:
-    return os.fspath(path).lower().endswith(".gz")
 
 
 def load_scores(path: PathLike) -> StructureProblem:
@@ -85,9 +80,7 @@ def load_scores(path: PathLike) -> StructureProblem:
     ['2', 'rain 2', '-3.0 0', '-2.0 1 grass']
     -4.0
     """
-    if not _is_packed(path):
-        return problem_from_jkl(scanner.read_text(path), os.fspath(path))
-    return problem_from_jkl(decode_text(load_bytes(Path(path)), os.fspath(path)), os.fspath(path))
+    return problem_from_jkl(scanner.read_text(path), os.fspath(path))
 
 
 def problem_to_jkl(problem: StructureProblem) -> str:

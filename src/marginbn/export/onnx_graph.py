@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import InputError, MissingDependencyError
-from marginbn.export.score_model import Feature, ScoreModel, Term
+from marginbn.export.score_model import ScoreModel, Term
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
 """What onnxruntime 1.14 (2023) and everything later reads."""
@@ -61,29 +61,24 @@ class _Graph:
         best = self._add("ArgMax", [total], axis=1, keepdims=0)
         labels = np.array([str(label) for label in self.model.classes], dtype=object)
         self._add("Gather", [self._constant(labels), best], "label", axis=0)
-        inputs = [self._input(self.model.features[i]) for i in self.model.used]
+        describe = helper.make_tensor_value_info
+        inputs = []
+        for i in self.model.used:
+            coding = self.model.features[i].coding
+            kind = kinds.DOUBLE if coding.kind == "numeric" else kinds.STRING
+            inputs.append(describe(coding.name, kind, ["n", 1]))
         outputs = [
-            helper.make_tensor_value_info("label", kinds.STRING, ["n"]),
-            helper.make_tensor_value_info(
-                "probabilities", kinds.DOUBLE, ["n", self.model.n_classes]
-            ),
+            describe("label", kinds.STRING, ["n"]),
+            describe("probabilities", kinds.DOUBLE, ["n", self.model.n_classes]),
         ]
         graph = helper.make_graph(self.nodes, "marginbn", inputs, outputs, self.constants)
-        versions = [
-            helper.make_opsetid("", OPSET),
-            helper.make_opsetid("ai.onnx.ml", ML_OPSET),
-        ]
+        versions = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
         made = helper.make_model(graph, opset_imports=versions, producer_name="marginbn")
         made.ir_version = IR_VERSION
         made.doc_string = "\n".join(self.model.notes)
         self.onnx.checker.check_model(made)
         content: bytes = made.SerializeToString()
         return content
-
-    def _input(self, feature: Feature) -> Any:
-        kinds = self.onnx.TensorProto
-        kind = kinds.DOUBLE if feature.coding.kind == "numeric" else kinds.STRING
-        return self.onnx.helper.make_tensor_value_info(feature.name, kind, ["n", 1])
 
     def _add(self, operator: str, inputs: list[str], output: str = "", **attributes: Any) -> str:
         output = output or f"marginbn/{len(self.nodes)}"

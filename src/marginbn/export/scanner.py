@@ -19,13 +19,14 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from marginbn.data.columns import numbers_of_texts
-from marginbn.data.text_files import decode_text, format_error
+from marginbn.data.text_files import decode_text, format_error, load_bytes
 from marginbn.exceptions import FormatError
-from marginbn.files import PathLike, read_bytes, shorten
+from marginbn.files import PathLike, shorten
 from marginbn.problem.array_types import FloatArray
 
 _ESCAPED = re.compile(r"\\u\{([0-9a-fA-F]{0,6})\}")
@@ -193,5 +194,5 @@ def _is_finite_number(text: str) -> bool:
 
 
 def read_text(path: PathLike) -> str:
-    """Text of a UTF-8 file of sane size, without byte order mark."""
-    return decode_text(read_bytes(path), os.fspath(path))
+    """Text of a UTF-8 file without byte order mark, unpacked if its name says so."""
+    return decode_text(load_bytes(Path(path)), os.fspath(path))

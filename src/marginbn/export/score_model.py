@@ -135,32 +135,23 @@ def score_model(
     """The model of a network; ``merged`` has the rare categories of a column and the state that
     they share.
     """
-    _refuse_zeros(network)
-    with_children = {p for parents in network.structure.parents for p in parents}
-    features = tuple(
-        _feature(coding, i + 1 not in with_children, *(merged or {}).get(coding.name, ((), "")))
-        for i, coding in enumerate(codings)
-    )
-    return ScoreModel(
-        network.names[0], tuple(classes), features, *_bias_and_terms(network, features)
-    )
-
-
-def _refuse_zeros(network: BayesianNetwork) -> None:
     for variable, table in zip(network.variables, network.log_tables, strict=True):
         if np.isneginf(table).any() and variable.arity > 1:
             raise InputError(
                 f"the table of {variable.name!r} has probabilities of zero, whose logarithms no "
                 "sum of points holds; fit with smoothing > 0"
             )
-
-
-def _feature(coding: Coding, may_miss: bool, merged: tuple[str, ...], other: str) -> Feature:
-    n_states = coding.variable.arity
-    summed_out = n_states if may_miss else None
-    missing = n_states - 1 if coding.missing_state else summed_out
-    unseen = summed_out if coding.kind == "categorical" else None
-    return Feature(coding, n_states + may_miss, missing, unseen, merged, other)
+    with_children = {p for parents in network.structure.parents for p in parents}
+    features = []
+    for i, coding in enumerate(codings, 1):
+        n_states, is_leaf = coding.variable.arity, i not in with_children
+        summed_out = n_states if is_leaf else None
+        missing = n_states - 1 if coding.missing_state else summed_out
+        unseen = summed_out if coding.kind == "categorical" else None
+        names = (merged or {}).get(coding.name, ((), ""))
+        features.append(Feature(coding, n_states + is_leaf, missing, unseen, *names))
+    sums = _bias_and_terms(network, features)
+    return ScoreModel(network.names[0], tuple(classes), tuple(features), *sums)
 
 
 def _bias_and_terms(
