@@ -105,27 +105,23 @@ def test_published_intervals():
 
 
 def test_missing_rows_removed(tmp_path):
-    """Rows with a missing value are removed and counted."""
     data = protocol.load(write_tiny(tmp_path), tmp_path)
     assert data.labels.tolist() == ["x", "x", "y", "x", "y"]
     assert data.n_removed == 1
 
 
 def test_missing_state(tmp_path):
-    """Where missing counts as a state no row is removed and no value is missing."""
     data = protocol.load(replace(write_tiny(tmp_path), missing="state"), tmp_path)
     assert data.features.column("letter").values.tolist() == ["a", "?", "a", "b", "b", "b"]
     assert data.n_removed == 0
 
 
 def test_wrong_rows(tmp_path):
-    """A folder with another number of rows than expected is refused."""
     with pytest.raises(InputError, match=r"must have \(6, 0\) usable rows .* got \(5, 0\)"):
         protocol.load(replace(write_tiny(tmp_path), expect=(6, 0)), tmp_path)
 
 
 def test_tail(tmp_path):
-    """The tail split tests on the last rows of the file."""
     spec = replace(write_tiny(tmp_path), split="tail", test_rows=2)
     train, test = protocol.outer_split(protocol.load(spec, tmp_path), 0, seed=0)
     assert (train.tolist(), test.tolist()) == ([0, 1, 2], [3, 4])
@@ -192,7 +188,6 @@ def test_fewer_rows(folder):
 
 
 def test_subsample():
-    """A subsample keeps classes in proportion; what is small enough stays as it is."""
     labels = np.repeat(["a", "b"], [300, 100])
     rows = protocol.subsample(np.arange(400), labels, 40, seed=0)
     assert np.unique(labels[rows], return_counts=True)[1].tolist() == [30, 10]
@@ -220,7 +215,6 @@ def test_naive_bayes_paper():
 
 
 def test_wrong_classes(folder):
-    """A folder whose set has another number of classes is refused."""
     with pytest.raises(InputError, match="iris must have 4 classes"):
         protocol.load(replace(SPECS["iris"], classes=4), folder)
 
@@ -229,7 +223,6 @@ def test_wrong_classes(folder):
 
 
 def test_seeds():
-    """Fast methods get five seeds on small sets; slow ones, large sets and hard searches one."""
     full = presets.full()
     seeds = {
         (method, name): len(METHODS[method].seeds(SPECS[name], full))
@@ -275,7 +268,6 @@ def test_state_indicators():
 
 
 def test_state_numbers():
-    """Bins are numbered in their order, categories in alphabetical order."""
     table = as_table([[1.5, "r"], [2.5, "g"], [8.5, "r"], [9.5, "g"]] * 5)
     numbers = StateNumbers().fit(table, np.array(["a", "a", "b", "b"] * 5))
     assert numbers.transform(table.take([0, 1, 2, 3])).tolist() == [[0, 1], [0, 0], [1, 1], [1, 0]]
@@ -407,7 +399,6 @@ def test_table1_record(folder, finished):
 
 
 def test_svm_rows(folder):
-    """Validating the SVM on fewer rows is told in the record; the final machine has them all."""
     hurried = replace(QUICK, svm_rows=50)
     record = run_unit(Unit("corral", "svm", S), SPECS["corral"], folder, hurried)
     assert "validated with 50 of 82 training rows" in record["notes"][0]
@@ -449,7 +440,6 @@ def test_mixture():
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40))
 def test_bits(values):
-    """Packing right and wrong rows loses nothing."""
     correct = np.array(values)
     packed = records.pack_bits(correct)
     assert records.unpack_bits(packed, len(correct)).tolist() == values
@@ -468,7 +458,6 @@ def test_infinite_numbers(tmp_path):
 
 
 def test_torn_line(tmp_path):
-    """What a kill left of a line is passed over and cut; of two lines of a unit the last counts."""
     for fold, x in ((0, 1), (1, 2), (0, 3)):
         records.append_record({"unit": Unit("d", "nb", 0, fold).told, "x": x}, tmp_path)
     path = tmp_path / "accuracy.jsonl"
@@ -481,7 +470,6 @@ def test_torn_line(tmp_path):
 
 
 def test_damaged_record(tmp_path):
-    """Damage in the middle is told with its place."""
     (tmp_path / "accuracy.jsonl").write_text("{}\n")
     with pytest.raises(InputError, match=r"accuracy\.jsonl, line 1 is no record"):
         list(records.read_records(tmp_path))
@@ -512,7 +500,6 @@ def test_longest_first_and_resume(folder, tmp_path):
 
 
 def test_other_settings(folder, finished):
-    """Records of other settings are neither kept nor overwritten but refused, by name."""
     other = replace(QUICK, validation_folds=5)
     with pytest.raises(InputError, match=r"made with other settings \(validation_folds\)"):
         run.run(units_of_test(), SPECS, folder, finished, other, stream=io.StringIO())
@@ -548,7 +535,6 @@ def test_counted_seconds(tmp_path):
 
 
 def test_absent_data(folder, tmp_path, capsys):
-    """A folder that is none, or lacks a data set, is told in one line before anything runs."""
     arguments = ["run", "--methods", "nb", "--records", str(tmp_path / "records"), "--data"]
     assert main([*arguments, str(tmp_path)]) == 1
     assert "schema.json" in capsys.readouterr().err
@@ -557,7 +543,6 @@ def test_absent_data(folder, tmp_path, capsys):
 
 
 def test_missing_requirements():
-    """What a method lacks is told before any work, with the remedy."""
     absent = Method("X", METHODS["hgb"].fit, needs="no_such_package")
     with pytest.raises(ImportError, match=r"x needs no_such_package: pip install"):
         absent.require("x")
@@ -569,8 +554,6 @@ def test_missing_requirements():
 
 
 def test_failing_unit(folder, tmp_path, monkeypatch):
-    """A unit that fails is told, leaves no record and does not stop the others."""
-
     def fail(task):
         raise ValueError("out of luck")
 
@@ -582,7 +565,6 @@ def test_failing_unit(folder, tmp_path, monkeypatch):
 
 
 def test_joblib(folder, finished_part, tmp_path):
-    """Two processes side by side give the records of the serial run."""
     assert run_part(folder, tmp_path, n_jobs=2) == []
     assert records.differences(finished_part, tmp_path) == []
 
@@ -591,7 +573,6 @@ def test_joblib(folder, finished_part, tmp_path):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.slow
 def test_dask(folder, finished_part, tmp_path):
-    """A local cluster of two workers gives the records of the serial run."""
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
@@ -602,7 +583,6 @@ def test_dask(folder, finished_part, tmp_path):
 
 @pytest.mark.filterwarnings("ignore")
 def test_dask_threads(folder, tmp_path):
-    """Workers with several threads are refused: units would share a core's time."""
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
     with (
         distributed.LocalCluster(
@@ -633,7 +613,6 @@ KILL_OPTIONS = ("--sets", "iris", "mofn-3-7-10", "--methods", "nb", "tan", "svm"
 
 @pytest.mark.parametrize("n_records", [slow(1), 6])
 def test_kill(n_records, folder, tmp_path):
-    """A run killed after some records and resumed gives the records of an undisturbed run."""
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     victim = start_run(folder, killed, *KILL_OPTIONS)
     while victim.poll() is None and n_lines(killed) < n_records:
@@ -706,7 +685,6 @@ def test_time_left():
 
 
 def test_audit(folder, finished, capsys):
-    """Records of proved searches are recomputed and found the same; a forged one is found."""
     options = ["audit", "--data", str(folder), "--records", str(finished), "--number", "3"]
     assert main(options) == 0
     assert "3 of 3 records are the same" in capsys.readouterr().out
@@ -721,7 +699,6 @@ def test_audit(folder, finished, capsys):
 
 
 def test_what_can_be_audited(finished):
-    """Only searches that were proved, the validation's included, and that did not take long."""
     proved = read_one(finished, Unit("corral", "sm", S))
     assert audit.is_proved(proved)
     entry = proved["validation"][0] | {"max_gap": 0.01}

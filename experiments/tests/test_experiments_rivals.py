@@ -121,7 +121,6 @@ def run_package(name, folder):
 
 
 def test_light_boosting(folder):
-    """LightGBM where it is installed; the record of the tuned one tells rounds and leaves."""
     assert run_package("lightgbm", folder)["chosen"] == {}
     chosen = run_package("lightgbm-tuned", folder)["chosen"]
     assert chosen.keys() == {"coding", "leaves", "rounds", "validated"}
@@ -130,7 +129,6 @@ def test_light_boosting(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["catboost", "ebm"])
 def test_slow_packages(name, folder):
-    """CatBoost and EBM, where they are installed."""
     run_package(name, folder)
 
 
@@ -206,7 +204,6 @@ def test_calibration_of_certain_rows():
 
 
 def test_distances():
-    """Squared distances by hand."""
     left, right = np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 0.0]])
     assert machines.squared_distances(left, right).tolist() == [[0.0], [25.0]]
 
@@ -245,7 +242,6 @@ def test_nested_shares(folder):
 
 
 def test_imputation(folder):
-    """Logistic regression reads a hidden number as the mean and a hidden letter as the mode."""
     task = make_task(folder)
     size, letter = task.train.columns
     codes, counts = np.unique(letter.codes, return_counts=True)

@@ -26,7 +26,6 @@ def test_the_paired_test_by_hand() -> None:
 
 
 def test_five_wins_out_of_five_happen_once_in_thirty_two() -> None:
-    """The tail of the binomial distribution."""
     assert binomial_test(5, 5) == 1 / 32
     assert binomial_test(0, 5) == 1.0
     assert binomial_test(1, 2) == pytest.approx(0.75)

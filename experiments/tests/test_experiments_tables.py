@@ -82,7 +82,6 @@ def cell(grid, row, column):
 
 
 def test_published_wins():
-    """Table 3 has a cell for every ordered pair, and wins at 95 % are wins at 68 % too."""
     wins = PAPER["table3"]
     assert all(set(wins[m]) == set(wins) - {m} for m in wins)
     assert all(few <= many for row in wins.values() for many, few in row.values())
@@ -164,7 +163,6 @@ def test_fold_result():
 
 
 def test_seeds():
-    """Wins are counted seed by seed; a set with one seed counts in all; spread and deviation."""
     made = fold_records({"sm": [4, 3, 4], "nb": [3, 1, 2]})
     made += fold_records({"sm": [2, 2, 2], "nb": [3, 1, 2]}, seed=S + 1)
     made += fold_records({"sm": [4, 3, 4], "nb": [3, 1, 2]}, "glass")
@@ -179,7 +177,6 @@ def test_seeds():
 
 
 def test_twins():
-    """With two classes SBM shows SM's results; with three it has its own or none."""
     found = results.collect(
         [made_record(name, "sm", 0, [1, 0]) for name in ("chess", "shuttle-small")]
     )
@@ -188,14 +185,12 @@ def test_twins():
 
 
 def test_incomplete_folds():
-    """A data set of which a fold lacks is missing, not averaged over fewer folds."""
     made = [made_record("iris", "sm", f, [1, 0], folds=3) for f in range(2)]
     assert results.collect(made) == {}
     assert cell(tables.table2(made, {}), "iris", "SM").ours == "—"
 
 
 def test_different_rows_refused():
-    """Two methods on different rows are never compared."""
     found = results.collect([made_record("chess", m, 0, [1, 0], digest=m) for m in ("sm", "nb")])
     with pytest.raises(InputError, match="different splits"):
         results.count_wins(found, "sm", "nb", ["chess"], 0.05)

@@ -205,7 +205,6 @@ def test_a_cut_separates_its_neighbours(pair):
 @fast
 @given(GROUPS)
 def test_integer_weights_are_repetitions(groups):
-    """Weighted groups, weight 0 included, give exactly the cuts of the repeated rows."""
     values, labels, weights = np.array(groups, dtype=float).T
     assert_array_equal(mdlp_cuts(values, labels, weights, 4), unweighted_cuts(*spread(groups)))
 
@@ -223,7 +222,6 @@ def test_a_row_in_fractions_is_a_row(groups, parts):
 @fast
 @given(GROUPS, st.permutations(range(4)), st.randoms(use_true_random=False))
 def test_order_of_rows_and_names_of_classes_do_not_matter(groups, renamed, random):
-    """Shuffled rows with renamed classes give exactly the same cuts."""
     values, labels = spread(groups)
     order = list(range(values.size))
     random.shuffle(order)
@@ -234,7 +232,6 @@ def test_order_of_rows_and_names_of_classes_do_not_matter(groups, renamed, rando
 @fast
 @given(GROUPS, st.lists(st.integers(0, 3), max_size=30))
 def test_missing_values_are_ignored(groups, classes_of_missing):
-    """Rows whose value is NaN change no cut, whatever their class."""
     values, labels = spread(groups)
     cuts = unweighted_cuts(
         np.concatenate([np.full(len(classes_of_missing), np.nan), values]),
@@ -262,7 +259,6 @@ def test_less_than_two_rows_of_weight_are_never_cut():
 @fast
 @given(GROUPS)
 def test_cuts_equal_brute_force_on_tied_data(groups):
-    """The array code finds the cuts of the rule written out plainly."""
     values, labels = spread(groups)
     gaps = brute_force_gaps(values.tolist(), labels.tolist())
     assert_cuts_in_gaps(unweighted_cuts(values, labels), gaps)
@@ -270,7 +266,6 @@ def test_cuts_equal_brute_force_on_tied_data(groups):
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 def test_cuts_equal_brute_force_on_real_tables(load):
-    """Every column of three well-known tables is cut as the plain rule cuts it."""
     X, y = load(return_X_y=True)
     for column, cuts in zip(X.T, MDLPDiscretizer().fit(X, y).cuts_, strict=True):
         assert_cuts_in_gaps(cuts, brute_force_gaps(column.tolist(), y.tolist()))
@@ -310,7 +305,6 @@ def test_bins_are_named_by_their_cuts(cuts, names):
 @fast
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=6, unique=True))
 def test_names_are_distinct_and_tell_the_truth(cuts):
-    """The numbers in the names read back as exactly the cuts."""
     cuts = sorted(cuts)
     names = name_bins(cuts)
     assert len(set(names)) == len(cuts) + 1
@@ -323,7 +317,6 @@ def test_names_are_distinct_and_tell_the_truth(cuts):
 
 @parametrize_with_checks([MDLPDiscretizer()])
 def test_scikit_learn_accepts_the_discretizer(estimator, check):
-    """Every check of scikit-learn passes, none is declared an expected failure."""
     check(estimator)
 
 
@@ -335,7 +328,6 @@ def table():
 
 
 def test_fitted_attributes_describe_every_feature(table):
-    """Cuts, bin counts, names and classes are there, one per feature."""
     discretizer = MDLPDiscretizer().fit(*table)
     assert [cuts.tolist() for cuts in discretizer.cuts_] == [[7.0], []]
     assert_array_equal(discretizer.n_bins_, [2, 1])
@@ -345,14 +337,12 @@ def test_fitted_attributes_describe_every_feature(table):
 
 
 def test_transform_keeps_nan_and_accepts_values_never_seen(table):
-    """Values beyond the training range fall into the outer bins, NaN stays NaN."""
     codes = MDLPDiscretizer().fit(*table).transform([[-1e9, 0], [np.nan, np.nan], [1e9, 99]])
     assert codes.dtype == np.float64
     assert_array_equal(codes, [[0, 0], [np.nan, np.nan], [1, 0]])
 
 
 def test_sample_weights_reach_every_column():
-    """A fit with integer weights equals the fit on repeated rows."""
     X, y = load_iris(return_X_y=True)
     weights = np.random.default_rng(0).integers(0, 4, y.size)
     weighted = MDLPDiscretizer().fit(X, y, sample_weight=weights)
@@ -363,7 +353,6 @@ def test_sample_weights_reach_every_column():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int16, np.int64, object])
 def test_number_types_do_not_matter(table, dtype):
-    """Whole numbers stored in any numeric type are cut alike."""
     X, y = np.delete(table[0], 3, axis=0), np.delete(table[1], 3)
     expected = MDLPDiscretizer().fit_transform(X, y)
     assert_array_equal(MDLPDiscretizer().fit_transform(X.astype(dtype), y), expected)
@@ -371,7 +360,6 @@ def test_number_types_do_not_matter(table, dtype):
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_data_frames_go_in_and_come_out(table, library):
-    """Column names are kept, and set_output returns a frame of codes under the same names."""
     frames = pytest.importorskip(library)
     X, y = table
     frame = frames.DataFrame({"height": X[:, 0], "width": X[:, 1]})
@@ -391,7 +379,6 @@ def test_data_frames_go_in_and_come_out(table, library):
     ],
 )
 def test_unusable_input_is_refused(change, message):
-    """Infinite values, a continuous target and negative weights are errors."""
     arguments = {"X": [[1.0], [2.0]], "y": [0, 1], "sample_weight": None} | change
     with pytest.raises(ValueError, match=message):
         MDLPDiscretizer().fit(**arguments)

@@ -53,7 +53,6 @@ def test_a_categorical_column_by_hand() -> None:
 
 
 def test_cuts_come_from_the_training_rows_only() -> None:
-    """Encoding other rows, however distributed, neither moves cuts nor adds states."""
     coding = learn(numbers(*LOW_HIGH))
     before = (coding.cuts, coding.variable)
     coding.encode(numbers(*np.linspace(100, 200, 50)))
@@ -76,13 +75,11 @@ def test_a_column_that_tells_nothing_is_one_state() -> None:
 
 
 def test_unseen_categories_are_unknown() -> None:
-    """By default a category that training never saw is coded like a missing value."""
     coding = learn(letters("a", "b"))
     assert coding.encode(letters("z", "b", None)).tolist() == [-1, 1, -1]
 
 
 def test_declared_categories_that_no_row_uses_are_no_states() -> None:
-    """A category that is declared but absent from training is unseen."""
     declared = Column.categorical("letter", np.array([0, 2, 2, 0]), ["a", "b", "c"])
     coding = learn(declared)
     assert coding.categories == ("a", "c")
@@ -91,7 +88,6 @@ def test_declared_categories_that_no_row_uses_are_no_states() -> None:
 
 
 def test_categories_are_matched_by_label_not_by_code() -> None:
-    """Other rows may list their categories in another order."""
     coding = learn(letters("a", "b"))
     assert coding.encode(Column.categorical("letter", np.array([0, 1]), ["b", "a"])).tolist() == [
         1,
@@ -101,14 +97,12 @@ def test_categories_are_matched_by_label_not_by_code() -> None:
 
 @pytest.mark.parametrize("policy", ["drop", "error"])
 def test_only_the_state_policy_makes_a_state(policy: MissingPolicy) -> None:
-    """Other policies leave missing values unknown."""
     coding = learn(letters("a", None, "b", "b"), policy)
     assert coding.variable.states == ("a", "b")
     assert coding.encode(letters(None)).tolist() == [-1]
 
 
 def test_missing_values_become_a_state_of_their_own() -> None:
-    """With missing='state' the last state stands for missing, in numeric columns too."""
     coding = learn(letters("a", None, "b", "b"), "state")
     assert coding.variable.states == ("a", "b", MISSING_LABEL)
     assert coding.encode(letters(None, "b", "z")).tolist() == [2, 1, -1]
@@ -146,7 +140,6 @@ def test_a_column_with_nothing_but_missing_values_is_encoded() -> None:
 
 
 def test_columns_of_the_other_kind_are_read_as_the_fitted_one() -> None:
-    """Numbers that come as categories, and codes that come as numbers, are still understood."""
     sizes = learn(numbers(*LOW_HIGH))
     assert sizes.encode(Column.categorical("size", np.array([1, 0, -1]), [3, 12])).tolist() == [
         1,
@@ -167,7 +160,6 @@ def test_columns_of_the_other_kind_are_read_as_the_fitted_one() -> None:
 def test_codes_and_states_read_back_as_the_values(
     values: list[str | None], policy: MissingPolicy
 ) -> None:
-    """The label behind each training code is the value, or the last label where it is missing."""
     column = as_column(values, name="letter", kind="categorical")
     coding = learn(column, policy)
     states = coding.variable.states
@@ -188,7 +180,6 @@ def test_codes_and_states_read_back_as_the_values(
 def test_numeric_codes_count_the_cuts_below(
     training: list[float], later: list[float], random: object
 ) -> None:
-    """The code of a number is how many cuts lie strictly below it, for any training rows."""
     classes = np.array([random.randint(0, 2) for _ in training])  # type: ignore[attr-defined]
     column = Column.numeric("size", np.array(training))
     coding = learn_coding(column, classes, np.ones(len(training)), 3, False)
@@ -222,7 +213,6 @@ def test_a_table_is_coded_column_by_column() -> None:
 
 
 def test_new_rows_are_coded_with_the_training_states() -> None:
-    """Unknown categories and missing numbers of later rows are -1."""
     coding = learn_table(mixed_table())
     later = as_table(
         [["z", 3.0], ["b", np.nan]], names=["letter", "size"], kinds=mixed_table().kinds
@@ -231,7 +221,6 @@ def test_new_rows_are_coded_with_the_training_states() -> None:
 
 
 def test_rows_with_another_number_of_columns_are_refused() -> None:
-    """Columns are matched by position, so there must be as many as in training."""
     coding = learn_table(mixed_table())
     with pytest.raises(InputError, match="2 columns"):
         coding.encode(mixed_table().drop("size"))

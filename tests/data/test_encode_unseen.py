@@ -32,7 +32,6 @@ def test_known_and_missing_values_are_no_news() -> None:
 
 
 def test_declared_categories_that_no_row_has_do_not_count() -> None:
-    """Only values count."""
     assert text_of(KNOWN, as_column(["retired", "nurse"], name="job").take([0])) == ""
 
 
@@ -46,7 +45,6 @@ def test_counts_and_examples_are_by_frequency() -> None:
 
 
 def test_at_most_five_columns_are_named() -> None:
-    """The others are counted."""
     codings = tuple(Coding(f"u{i}", "categorical", (), ("a",)) for i in range(7))
     unseen = UnseenCategories(TableCoding(codings))
     unseen.encode(Table(tuple(as_column(["b"], name=coding.name) for coding in codings)))

@@ -69,7 +69,6 @@ def test_columns_that_give_the_class_away(leak: Any, is_told: bool) -> None:
 
 
 def test_long_tables_are_looked_at_in_part() -> None:
-    """In a fixed part."""
     labels = RNG.integers(0, 2, 3 * LOOKED_AT)
     (line,) = slips(pd.DataFrame({"x": labels.astype(str)}), labels)
     assert f"right in {LOOKED_AT} of {LOOKED_AT} held-out rows" in line
@@ -86,7 +85,6 @@ def test_columns_that_determine_each_other() -> None:
 
 
 def test_repeated_rows() -> None:
-    """Told where measured numbers make them unlikely, not among categories."""
     twice = pd.concat([SOUND, SOUND[:60]])
     (line,) = slips(twice, np.r_[LABELS, LABELS[:60]])
     assert line.startswith("60 of 660 rows are repetitions of others")
@@ -131,7 +129,6 @@ def test_persons_and_free_text_are_left_out(name: str, values: list[str], reason
 
 
 def test_fit_and_inspect_say_the_same() -> None:
-    """As a warning and as a hint."""
     frame = SOUND.assign(leak=LABELS)
     with pytest.warns(DataWarning, match="'leak' alone gives the class away") as caught:
         NaiveBayesClassifier().fit(frame, LABELS)
@@ -149,7 +146,6 @@ def test_fit_doubts_a_class_that_most_rows_have_for_themselves() -> None:
 
 
 def test_columns_of_different_values_are_no_pair_in_short_tables() -> None:
-    """Whatever the number of rows: that each row has its own value is no agreement."""
     rng = np.random.default_rng(0)
     for n_rows in (50, 51, 80):
         X = rng.normal(size=(n_rows, 3))

@@ -43,7 +43,6 @@ def test_the_target_s_name_is_free() -> None:
 
 
 def test_missing_values_by_policy() -> None:
-    """Kept, left out with a warning, refused by name."""
     rows = LabelledTable.of(TABLE, LABELS)
     assert kept_rows(rows, "state").n_rows == 4
     with pytest.warns(DataWarning, match="1 of 4 rows have missing values"):
@@ -141,6 +140,5 @@ def test_the_only_row_of_a_class_is_always_learned_from() -> None:
 
 
 def test_one_row_cannot_be_split() -> None:
-    """The message says what is needed."""
     with pytest.raises(InputError, match="at least 2 rows"):
         validation_splits(np.array(["a"]), 0)

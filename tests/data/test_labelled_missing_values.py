@@ -66,7 +66,6 @@ def test_a_class_that_would_vanish_is_named() -> None:
 
 
 def test_what_auto_leaves_out_is_told() -> None:
-    """Number of rows and columns, at the caller."""
     rows = LabelledTable.of(table(x=[None, *["a", "b"] * 50]), np.arange(101) % 2)
     with pytest.warns(DataWarning, match="1 of 101 rows .*in 'x' .*'auto'") as caught:
         assert kept_rows(rows, "auto").n_rows == 100
@@ -97,7 +96,6 @@ def test_auto_keeps_its_promises(seed: int, n_rows: int, n_columns: int) -> None
 
 
 def test_nothing_is_said_of_complete_rows() -> None:
-    """Every policy hands them on."""
     rows = LabelledTable.of(table(x=["a", "b"]), np.array([0, 1]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

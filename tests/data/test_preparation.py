@@ -74,7 +74,6 @@ def test_a_table_without_a_single_value_is_left_to_others() -> None:
 def test_rare_categories_become_other(
     most: int, merged: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rarest ones, as many as it takes."""
     monkeypatch.setattr(module, "MAX_STATES", most)
     preparation = TableSettings().learn(RAW)
     assert preparation.merged == ({"city": len(merged)} if merged else {})
@@ -112,7 +111,6 @@ def test_numbers_can_be_merged_too(few_states: None) -> None:
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=40), st.integers(2, 6))
 def test_rare_by_the_definition(values: list[str], limit: int) -> None:
-    """At most so many states are left, and more frequent ones stay."""
     column = as_column(values, name="x")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MAX_STATES", limit)

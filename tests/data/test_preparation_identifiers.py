@@ -37,13 +37,11 @@ DESCRIPTIONS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("name", "values", "reason"), IDENTIFIERS, ids=lambda v: str(v)[:12])
 def test_identifiers_are_found(name: str, values: Any, reason: str) -> None:
-    """Names, tickets, numbers of rows in order, shuffled, or called so."""
     assert reason in str(why_identifier(as_column(values, name=name)))
 
 
 @pytest.mark.parametrize(("name", "values"), DESCRIPTIONS, ids=lambda v: str(v)[:12])
 def test_descriptions_are_left_alone(name: str, values: Any) -> None:
-    """Categories with repetitions, measures, short columns, ids of groups."""
     assert why_identifier(as_column(values, name=name)) is None
 
 

@@ -73,7 +73,6 @@ def fitted() -> NaiveBayesClassifier:
 
 
 def test_columns_that_a_source_lacks_hold_no_value(fitted: NaiveBayesClassifier) -> None:
-    """The others are where training had them."""
     source = source_of_memory(FRAME[["size", "colour"]])
     with pytest.raises(InputError, match=r"lacks columns of training: \['code', 'flag'\]"):
         next(coded_blocks(fitted.preparation_, fitted.coding_, source))
@@ -136,7 +135,6 @@ def test_rare_categories_of_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_predicting_leaves_the_classifier_as_it_was(fitted: NaiveBayesClassifier) -> None:
-    """What is kept for the next row is no part of it."""
     before = dict(fitted.__dict__)
     fitted.predict({"colour": "red"})
     assert fitted.__dict__ == before

@@ -57,7 +57,6 @@ TEXTS = {
 
 @pytest.mark.parametrize("array", TEXTS.values(), ids=TEXTS)
 def test_texts_of_arrow(array: Any) -> None:
-    """However Arrow keeps them."""
     assert shown(pa.table({"w": array})) == [("categorical", ("a", "b"), WORDS)]
 
 
@@ -71,7 +70,6 @@ NUMBERS = {
 
 @pytest.mark.parametrize("array", NUMBERS.values(), ids=NUMBERS)
 def test_numbers_of_arrow(array: Any) -> None:
-    """Of every width."""
     assert shown(pa.table({"n": array})) == [("numeric", (), SIZES)]
 
 
@@ -161,7 +159,6 @@ def test_partition_columns_are_columns(table: pa.Table, tmp_path: Path) -> None:
 
 
 def test_arrow_files(table: pa.Table, tmp_path: Path) -> None:
-    """IPC and Feather, as Parquet."""
     feather.write_feather(table, tmp_path / "t.feather")
     with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:
         writer.write_table(table)
@@ -171,7 +168,6 @@ def test_arrow_files(table: pa.Table, tmp_path: Path) -> None:
 
 
 def test_rows_are_counted_by_the_footer(table: pa.Table, tmp_path: Path) -> None:
-    """Without reading any."""
     pq.write_table(table, tmp_path / "t.parquet")
     source = open_file(tmp_path / "t.parquet")
     object.__setattr__(source, "read", None)
@@ -180,7 +176,6 @@ def test_rows_are_counted_by_the_footer(table: pa.Table, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "csv.zst", "tsv", "txt"])
 def test_the_same_rows_from_every_file(table: pa.Table, tmp_path: Path, suffix: str) -> None:
-    """In memory and from a file the same rows give the same model."""
     path = tmp_path / f"t.{suffix}"
     text = pl.from_arrow(table).write_csv(separator="\t" if suffix == "tsv" else ",").encode()
     codec = {"gz": "gzip", "zst": "zstd"}.get(suffix.rpartition(".")[2])
@@ -286,7 +281,6 @@ def test_threads_of_arrow_are_waited_for(
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252", "utf-8"])
 def test_encodings(encoding: str, tmp_path: Path) -> None:
-    """Of the header and of the rows."""
     path = tmp_path / "t.csv"
     path.write_bytes("größe,v\nmüde,1\nfroh,2\n".encode(encoding))
     table = read_table(path, encoding=encoding)
@@ -307,7 +301,6 @@ def test_a_wrong_encoding_names_the_line_and_the_remedy(tmp_path: Path) -> None:
 
 
 def test_quotes_after_a_space(tmp_path: Path) -> None:
-    """As some programs write them."""
     path = tmp_path / "t.csv"
     path.write_text('u, v\n1, "a, b"\n2, "c"\n')
     assert read_table(path).column("v").values.tolist() == ["a, b", "c"]
@@ -326,7 +319,6 @@ def test_a_row_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the way, before it is in memory."""
     monkeypatch.setattr(text_files, "MAX_SAFE_BYTES", 1 << 20)
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"u,v\n" + b"1,2\n" * (1 << 20)))
@@ -335,7 +327,6 @@ def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_hundred_thousand_columns(tmp_path: Path) -> None:
-    """Are read, without a step per pair of columns."""
     path = tmp_path / "t.csv"
     n = 100_000
     path.write_text(",".join(f"c{i}" for i in range(n)) + "\n" + ",".join(["1"] * n) + "\n")
@@ -345,7 +336,6 @@ def test_a_hundred_thousand_columns(tmp_path: Path) -> None:
 
 
 def test_numbers_are_those_of_python(tmp_path: Path) -> None:
-    """To the last bit."""
     rng = np.random.default_rng(0)
     numbers = rng.standard_normal(2000) * 10.0 ** rng.integers(-300, 300, 2000)
     texts = [repr(float(x)) for x in numbers]
@@ -357,7 +347,6 @@ def test_numbers_are_those_of_python(tmp_path: Path) -> None:
 
 
 def test_what_is_in_memory_is_not_copied() -> None:
-    """Numbers of Arrow are the numbers of the column."""
     array = pa.array(np.arange(20) + 0.5)
     column = as_table(source_of_memory(pa.table({"n": array}))).columns[0]
     assert column.numbers.__array_interface__["data"][0] == array.buffers()[1].address

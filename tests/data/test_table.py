@@ -95,18 +95,15 @@ def test_objects_that_are_numbers_are_numeric() -> None:
 
 
 def test_column_without_values_is_numeric() -> None:
-    """Nothing but missing values gives a numeric column of NaN."""
     assert as_column([None, None]).kind == "numeric"
     assert as_column([None, float("nan")]).missing.all()
 
 
 def test_values_show_missing_as_none() -> None:
-    """The values of a categorical column are scalars with None where missing."""
     assert as_column(["b", None, "a"]).values.tolist() == ["b", None, "a"]
 
 
 def test_table_operations() -> None:
-    """Columns can be taken, dropped, selected and rows picked by index or mask."""
     table = as_table([["a", 0.5], ["b", 1.5], ["a", 2.5]], names=["letter", "size"])
     assert table.n_rows == 3
     assert table.column("size").kind == "numeric"
@@ -119,7 +116,6 @@ def test_table_operations() -> None:
 
 
 def test_arrays_of_a_table_cannot_be_changed() -> None:
-    """A table is immutable and leaves the caller's array writeable."""
     X = np.array([[0.5], [1.5]])
     table = as_table(X)
     with pytest.raises(ValueError, match="read-only"):
@@ -131,7 +127,6 @@ def test_arrays_of_a_table_cannot_be_changed() -> None:
 
 
 def test_kinds_by_name_position_and_for_all() -> None:
-    """Kinds can be forced by name, by position, or for all columns at once."""
     X = np.array([[0, 1], [1, 0]])
     assert as_table(X, kinds="numeric").kinds == {"x0": "numeric", "x1": "numeric"}
     assert as_table(X, kinds={"x0": "numeric"}).kinds == {"x0": "numeric", "x1": "categorical"}
@@ -140,7 +135,6 @@ def test_kinds_by_name_position_and_for_all() -> None:
 
 
 def test_integer_labels_of_a_frame_count_before_positions() -> None:
-    """A key that is the label of a column means that column, not the position."""
     frame = pd.DataFrame([[0, 1]], columns=[1, 0])
     assert as_table(frame, kinds={1: "numeric"}).kinds == {"1": "numeric", "0": "categorical"}
 
@@ -155,26 +149,22 @@ def test_forced_categorical_numbers() -> None:
 
 
 def test_forced_numeric_text() -> None:
-    """Text and booleans can be forced to numbers where they are numbers."""
     assert as_column(["1.5", None, "2"], kind="numeric").values[0] == 1.5
     assert as_column([True, False], kind="numeric").values.tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("bad", ["x", "1_000", "nan", "١"])
 def test_forced_numeric_names_the_culprit(bad: str) -> None:
-    """Text that is no number is refused with column, value and row."""
     with pytest.raises(InputError, match=rf"'size'.* row 2 .*{bad!r}"):
         as_column(["1", None, bad, "zzz"], name="size", kind="numeric")
 
 
 def test_fitted_kinds_apply_to_new_rows() -> None:
-    """The kinds of one table, given again, read a single new row alike."""
     kinds = as_table(np.array([[0, 0.5], [1, 1.0]])).kinds
     assert as_table(np.array([[1.0, 2.0]]), kinds=kinds).kinds == kinds
 
 
 def test_table_of_a_table() -> None:
-    """A table passes through unchanged, or is seen with other kinds and names."""
     table = as_table([["1", 2.0], ["10", 3.0]], names=["a", "b"])
     assert as_table(table).kinds == table.kinds
     other = as_table(table, kinds={"a": "numeric"})
@@ -217,7 +207,6 @@ def test_table_of_a_table() -> None:
     ],
 )
 def test_refused_with_a_reason(X: object, message: str) -> None:
-    """What cannot be read is refused, and the message says why."""
     with pytest.raises(InputError, match=message):
         as_table(X)
 
@@ -237,7 +226,6 @@ def test_dates_become_iso_texts(X: object) -> None:
 
 
 def test_sparse_is_refused() -> None:
-    """A sparse matrix is refused with the remedy."""
     from scipy.sparse import csr_array
 
     with pytest.raises(InputError, match="toarray"):
@@ -251,7 +239,6 @@ def test_nested_cells_are_a_type_error_too() -> None:
 
 
 def test_names_and_kinds_are_checked() -> None:
-    """Wrong names and kinds are named, with close matches."""
     X = np.zeros((2, 2))
     with pytest.raises(InputError, match=r"'petals'.*did you mean 'petal'"):
         as_table(X, names=["petal", "sepal"], kinds={"petals": "numeric"})
@@ -272,7 +259,6 @@ def test_names_and_kinds_are_checked() -> None:
 
 
 def test_columns_of_unequal_length_are_refused() -> None:
-    """Columns of a table must have equal length."""
     columns = (Column.numeric("a", np.zeros(2)), Column.numeric("b", np.zeros(3)))
     with pytest.raises(InputError, match=r"equal length.*'a': 2.*'b': 3"):
         Table(columns)
@@ -282,7 +268,6 @@ def test_columns_of_unequal_length_are_refused() -> None:
 
 
 def test_declared_categories_of_pandas_survive() -> None:
-    """pandas categories keep their order and those no row uses."""
     frame = pd.DataFrame(
         {
             "c": pd.Categorical(["b", None, "a"], categories=["b", "a", "z"]),
@@ -313,7 +298,6 @@ def test_declared_categories_of_polars() -> None:
 
 
 def test_three_frame_libraries_agree() -> None:
-    """pandas, polars and pyarrow tables of the same values give the same table."""
     data = {
         "code": [1, None, 3],
         "size": [0.5, None, 2.0],
@@ -334,14 +318,12 @@ def test_three_frame_libraries_agree() -> None:
 
 
 def test_series_as_column() -> None:
-    """A series of any library is read as one column."""
     for series in (pd.Series(["b", "a"]), pl.Series(["b", "a"]), pa.chunked_array([["b", "a"]])):
         assert as_column(series).codes.tolist() == [1, 0]
     assert as_column(pd.Index(["b", "a"])).categories == ("a", "b")
 
 
 def test_masked_cells_are_missing() -> None:
-    """Masked cells of a numpy array are missing, in floats and in integers."""
     mask = [[True], [False], [False]]
     for values in ([[0.5], [1.5], [2.5]], [[5], [1], [2]]):
         column = as_table(np.ma.array(values, mask=mask)).columns[0]
@@ -359,7 +341,6 @@ scalars = st.one_of(
 @settings(deadline=None, max_examples=200)
 @given(st.lists(scalars, max_size=12))
 def test_categories_show_every_value_by_its_label(values: list[object]) -> None:
-    """Forced categories have distinct labels that read as the values, missing where missing."""
     column = as_column(values, kind="categorical")
 
     def label(value: object) -> str | None:
@@ -379,7 +360,6 @@ def test_categories_show_every_value_by_its_label(values: list[object]) -> None:
     st.sampled_from([np.int64, np.float64]),
 )
 def test_codes_of_numbers_equal_a_naive_ranking(values: list[int], dtype: type) -> None:
-    """Codes point to the sorted distinct values, whichever way they are computed."""
     array = np.array(values, dtype=dtype)
     column = as_column(array, kind="categorical")
     distinct = sorted({int(v) for v in array})
@@ -390,7 +370,6 @@ def test_codes_of_numbers_equal_a_naive_ranking(values: list[int], dtype: type) 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", "b", "cc", None]), min_size=1, max_size=30))
 def test_codes_agree_with_pandas(values: list[str | None]) -> None:
-    """Codes are those of pandas' sorted factorisation."""
     codes, uniques = pd.factorize(np.array(values, dtype=object), sort=True)
     column = as_column(values, kind="categorical")
     assert column.codes.tolist() == codes.tolist()

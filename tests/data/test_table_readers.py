@@ -31,7 +31,6 @@ def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
 
 
 def test_csv_by_hand(tmp_path: Path) -> None:
-    """Codes, measurements, words and missing fields of a small file come out as expected."""
     text = "code, size ,word,flag\n1,0.5, a b ,True\n2,,NA,?\n1,1e3,b,False\n\n"
     table = read_table(written(tmp_path, text))
     assert table.names == ("code", "size", "word", "flag")
@@ -42,7 +41,6 @@ def test_csv_by_hand(tmp_path: Path) -> None:
 
 
 def test_only_documented_texts_are_missing(tmp_path: Path) -> None:
-    """Empty, ?, NA, N/A, NaN and nan are missing; null, None, NAN and - are values."""
     missing = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", '""', " ? ")
     text = "a,b\n" + "".join(f"{t},1\n" for t in missing)
     values = ("null", "None", "NAN", "-")
@@ -65,20 +63,17 @@ def test_only_documented_texts_are_missing(tmp_path: Path) -> None:
 def test_labels_read_as_written(
     tmp_path: Path, fields: list[str], categories: tuple[object, ...]
 ) -> None:
-    """Plain whole numbers become ints, any other category keeps its text."""
     table = read_table(written(tmp_path, "a\n" + "\n".join(fields)), kinds="categorical")
     assert table.column("a").categories == categories
 
 
 def test_column_of_nothing_is_numeric(tmp_path: Path) -> None:
-    """A column of empty fields is numeric and missing throughout."""
     column = read_table(written(tmp_path, "a,b\n,1\n,2\n")).column("a")
     assert column.kind == "numeric"
     assert column.missing.all()
 
 
 def test_kinds_can_be_forced(tmp_path: Path) -> None:
-    """Codes can be declared numeric and measurements categorical."""
     path = written(tmp_path, "a,b\n1,0.5\n2,1.5\n")
     table = read_table(path, kinds={"a": "numeric", "b": "categorical"})
     assert table.column("a").values.tolist() == [1.0, 2.0]
@@ -105,14 +100,12 @@ def test_kinds_can_be_forced(tmp_path: Path) -> None:
     ],
 )
 def test_same_table_in_many_guises(tmp_path: Path, name: str, text: str) -> None:
-    """Delimiters, line ends, byte order mark, quotes, blank lines and gzip change nothing."""
     table = read_table(written(tmp_path, text, name))
     assert [column.values.tolist() for column in table.columns] == [[1], ["x y"]]
     assert table.names == ("a", "b")
 
 
 def test_delimiter_can_be_given(tmp_path: Path) -> None:
-    """An explicit delimiter wins; it must be one character."""
     path = written(tmp_path, "a,b:c\n1,2:3\n")
     assert read_table(path, delimiter=":").names == ("a,b", "c")
     with pytest.raises(InputError, match="single character"):
@@ -141,7 +134,6 @@ def test_a_name_within_the_only_column_tells_the_delimiter(tmp_path: Path, delim
 
 
 def test_quoted_delimiters_newlines_and_quotes(tmp_path: Path) -> None:
-    """Quoted fields may hold commas, line ends and doubled quotes."""
     table = read_table(written(tmp_path, 'a,b\n"x,y","1\n2"\n"say ""hi""",z\n'))
     assert table.column("a").values.tolist() == ["x,y", 'say "hi"']
     assert table.column("b").values.tolist() == ["1\n2", "z"]
@@ -171,7 +163,6 @@ def test_quoted_delimiters_newlines_and_quotes(tmp_path: Path) -> None:
     ],
 )
 def test_malformed_csv(tmp_path: Path, content: bytes, message: str) -> None:
-    """A malformed file is refused with path, line and reason."""
     path = written(tmp_path, content)
     with pytest.raises(FormatError, match=message) as caught:
         read_table(path)
@@ -192,7 +183,6 @@ def test_columns_without_a_name_are_named_as_pandas_does(tmp_path: Path) -> None
 
 
 def test_forced_numeric_names_line_and_value(tmp_path: Path) -> None:
-    """A value that is no number in a numeric column is named with its line."""
     path = written(tmp_path, 'a,b\n1,"x\ny"\n,z\nbad,z\nworse,z\n')
     with pytest.raises(FormatError, match=r"line 5: column 'a'.*'bad'"):
         read_table(path, kinds={"a": "numeric"})
@@ -204,7 +194,6 @@ def test_forced_numeric_names_line_and_value(tmp_path: Path) -> None:
     ids=["not gzip", "cut off"],
 )
 def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
-    """A file that only claims to be gzip, or is cut off, is refused."""
     path = tmp_path / "t.csv.gz"
     path.write_bytes(content)
     with pytest.raises(FormatError, match="gzip file is damaged"):
@@ -212,7 +201,6 @@ def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
 
 
 def test_absent_and_unknown_files(tmp_path: Path) -> None:
-    """A missing file, a folder and an unknown ending are refused clearly."""
     with pytest.raises(InputError, match=r"cannot read .*nothing\.csv"):
         read_table(tmp_path / "nothing.csv")
     (tmp_path / "folder.csv").mkdir()
@@ -232,7 +220,6 @@ def test_absent_and_unknown_files(tmp_path: Path) -> None:
 def test_any_bytes_give_a_table_or_an_input_error(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str
 ) -> None:
-    """Whatever the bytes, the reader returns a table or raises its own error."""
     path = tmp_path_factory.getbasetemp() / name
     path.write_bytes(data)
     message, n_rows = "", 0
@@ -262,7 +249,6 @@ rows = st.lists(
 def test_round_trip(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[object, ...]], suffix: str
 ) -> None:
-    """What is written to CSV is read back: every word, every bit of every number."""
     path = tmp_path_factory.getbasetemp() / f"round.{suffix}"
     write_rows(path, ["word", "size", "code"], rows)
     kinds = {"word": "categorical", "size": "numeric", "code": "categorical"}
@@ -274,7 +260,6 @@ def test_round_trip(
 
 @pytest.mark.parametrize("seed", range(5))
 def test_pandas_agrees(tmp_path: Path, seed: int) -> None:
-    """pandas reads the same numbers, words and missing values from the same file."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -311,7 +296,6 @@ sunny, 85.5, FALSE, 1, 'it''s
 
 
 def test_arff_by_hand(tmp_path: Path) -> None:
-    """Names, declared states in order, numbers, quotes, comments and missing values are read."""
     text = WEATHER.replace("'it''s", "'it\\'s'")
     table = read_table(written(tmp_path, text, "weather.arff"))
     assert table.names == ("outlook", "air temperature", "windy", "days", "note")
@@ -335,7 +319,6 @@ def test_arff_quoted_question_mark_is_a_value(tmp_path: Path) -> None:
 
 
 def test_arff_kinds_can_be_forced(tmp_path: Path) -> None:
-    """Declared kinds yield to those the caller gives."""
     text = "@relation r\n@attribute a {10,2}\n@attribute b real\n@attribute s string\n@data\n"
     path = written(tmp_path, text + "2,1.0,7\n10,2,8\n", "t.arff")
     table = read_table(path, kinds={"a": "numeric", "b": "categorical", "s": "numeric"})
@@ -376,20 +359,17 @@ HEADER = "@relation r\n@attribute a real\n@attribute b {x,y}\n"
     ],
 )
 def test_malformed_arff(tmp_path: Path, text: str, message: str) -> None:
-    """A malformed ARFF file is refused with line and reason."""
     with pytest.raises(FormatError, match=message):
         read_table(written(tmp_path, text, "t.arff"))
 
 
 def test_hostile_arff_line_is_refused_at_once(tmp_path: Path) -> None:
-    """A huge line made to confuse the scanner is refused without a long search."""
     text = HEADER + "@data\n1," + " " * 100_000 + "'" + "\\" * 100_001 + "\n"
     with pytest.raises(FormatError, match="line 5"):
         read_table(written(tmp_path, text, "t.arff"))
 
 
 def test_scipy_agrees_on_arff(tmp_path: Path) -> None:
-    """scipy's reader sees the same numbers and states in a plain file."""
     rng = np.random.default_rng(0)
     lines = [
         f"{x:.6f},{c},{k}"
@@ -421,7 +401,6 @@ def parquet(tmp_path: Path) -> Path:
 
 
 def test_parquet(parquet: Path) -> None:
-    """A Parquet file is read as the table it is."""
     table = read_table(parquet, kinds={"a": "categorical"})
     assert table.column("a").values.tolist() == [1, None, 2]
     assert table.column("b").values.tolist() == ["x", "y", None]
@@ -437,13 +416,11 @@ def test_a_long_constant_parquet_column_is_no_bomb(tmp_path: Path) -> None:
 
 
 def test_damaged_parquet(tmp_path: Path) -> None:
-    """A file that is no Parquet file is refused with its path."""
     with pytest.raises(FormatError, match=r"t\.parquet: not a readable Parquet file"):
         read_table(written(tmp_path, b"PAR1 but not really", "t.parquet"))
 
 
 def test_files_and_frames_agree(tmp_path: Path) -> None:
-    """The same rows from CSV, from Parquet and from memory give the same table."""
     frame = pl.DataFrame({"code": [1, 2, 2], "size": [0.25, 1.5, 3.0], "word": ["x", "y", "x"]})
     frame.write_csv(tmp_path / "t.csv")
     frame.write_parquet(tmp_path / "t.parquet")

@@ -47,7 +47,6 @@ def column_of(texts: list[str], name: str = "x") -> Column:
     ],
 )
 def test_a_number_is_read_however_it_is_written(text: str, number: float) -> None:
-    """Currency, thousands, units, brackets and multipliers."""
     assert as_amounts(column_of([text]), "amount").numbers.tolist() == [number]
 
 
@@ -76,7 +75,6 @@ def test_names_codes_dates_and_ranges_are_no_amounts(text: str, kind: AmountKind
 
 
 def test_the_column_decides_between_point_and_comma() -> None:
-    """A text that only one of the two can read speaks for all; ``1,234`` alone is a thousand."""
     plain = [f"{i},{i + 100}" for i in range(1, 30)]
     assert find_amounts(column_of(plain)) == ("amount", ())
     assert find_amounts(column_of([*plain, "950,5"])) == ("decimal-comma", ())
@@ -130,7 +128,6 @@ def test_a_classifier_learns_from_amounts_and_says_so(tmp_path: Path) -> None:
 
 
 def test_whoever_wants_texts_keeps_them() -> None:
-    """The kind that was asked for is not inferred."""
     rows, labels = raw_rows()
     with pytest.warns(DataWarning, match="rare categories merged .* 31 of 'x0'"):
         NaiveBayesClassifier(column_kinds={"x0": "categorical"}).fit(rows, labels)

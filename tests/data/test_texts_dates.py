@@ -31,7 +31,6 @@ SOURCES = {
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_parts_are_the_calendar_s(source: Any) -> None:
-    """Against Python's own calendar, from every container."""
     column = as_table(source, kinds={"x0": "date"}).column("x0")
     year, month, weekday = date_parts(column)
     assert [part.name for part in (year, month, weekday)] == ["x0 year", "x0 month", "x0 weekday"]
@@ -97,7 +96,6 @@ def test_the_year_at_the_end_takes_a_word_on_day_and_month() -> None:
 
 
 def test_a_classifier_reads_later_dates_as_those_of_training(tmp_path: Path) -> None:
-    """A single date that could be both is read as the column was."""
     rows = [[f"{1 + i % 28}.{1 + i // 10}.20{20 + i % 3}", "a"] for i in range(60)]
     labels = [i // 30 for i in range(60)]
     fitted = NaiveBayesClassifier(column_kinds={"x0": "day-first"}).fit(rows, labels)

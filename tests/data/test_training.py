@@ -280,7 +280,6 @@ def test_a_sample_is_even_and_keeps_the_order(
 
 @pytest.mark.parametrize("name", ["file", "folder", "dataset", "polars", "duckdb", "dask"])
 def test_networks_without_a_class(name: str, table: Any, tmp_path: Path) -> None:
-    """Codings, score, network and likelihoods are those of the table in memory."""
     source = sources(table, tmp_path).get(name)
     if source is None:
         pytest.skip(f"{name} is not installed")

@@ -53,7 +53,6 @@ def class_counts(table: Table) -> dict[str, int]:
     ],
 )
 def test_bundled(name: str, n_rows: int, n_features: int, counts: dict[str, int]) -> None:
-    """Bundled sets have the published sizes, numeric features and named classes."""
     data = load_dataset(name)
     assert (data.name, data.target, data.test) == (name, "class", None)
     assert (data.train.n_rows, data.train.n_columns) == (n_rows, n_features + 1)
@@ -87,7 +86,6 @@ def test_corral_follows_its_rule() -> None:
 
 
 def test_corral_is_the_published_file() -> None:
-    """The generated corral has the very rows of the published file, in some order."""
     published = load_folder_dataset("corral", data_folder()).train
     assert published.names == make_corral().train.names
     assert sorted(rows_of(published)) == sorted(rows_of(make_corral().train))
@@ -106,7 +104,6 @@ def test_mofn_follows_its_rule() -> None:
 
 
 def test_mofn_test_part_is_the_published_one() -> None:
-    """The test part is the published one, whose 1024 rows follow the same rule."""
     published = load_folder_dataset("mofn-3-7-10", data_folder()).test
     generated = make_mofn().test
     assert published is not None
@@ -119,7 +116,6 @@ def test_mofn_test_part_is_the_published_one() -> None:
     ("problem", "n_train", "positives"), [(1, 124, 216), (2, 169, 142), (3, 122, 228)]
 )
 def test_monks(problem: int, n_train: int, positives: int) -> None:
-    """The MONK's problems have the published sizes and numbers of positive settings."""
     data = make_monks(problem)
     assert data.test is not None
     assert (data.train.n_rows, data.test.n_rows) == (n_train, 432)
@@ -147,7 +143,6 @@ def test_monks(problem: int, n_train: int, positives: int) -> None:
     ],
 )
 def test_monks_rules_by_hand(problem: int, setting: str, label: str) -> None:
-    """Single settings have the class that the published rule gives them."""
     test = make_monks(problem).test
     assert test is not None
     assert {row[:6]: row[6] for row in rows_of(test)}[tuple(setting.split())] == label
@@ -169,7 +164,6 @@ def test_waveform_means_are_the_waves() -> None:
 
 
 def test_waveform_resembles_the_published_file() -> None:
-    """Class means of generated rows are those of the published file, class by class."""
     data = load_folder_dataset("waveform-21", data_folder())
     assert data.test is not None
     ours = make_waveform(20_000).train
@@ -210,14 +204,12 @@ def test_led_best_accuracy_is_the_published_one() -> None:
 
 @pytest.mark.parametrize("make", [make_mofn, make_waveform, make_led, partial(make_monks, 3)])
 def test_seeds(make: Callable[..., Dataset]) -> None:
-    """The same seed gives the same rows, another seed others."""
     first, again, other = (rows_of(make(seed=seed).train) for seed in (5, 5, 6))
     assert first == again
     assert first != other
 
 
 def test_generator_arguments_are_checked() -> None:
-    """Impossible sizes and numbers are refused by name."""
     with pytest.raises(InputError, match="problem must be 1, 2 or 3, got 4"):
         make_monks(4)
     with pytest.raises(InputError, match="n_train"):
@@ -257,7 +249,6 @@ def test_every_folder_dataset_matches_its_schema() -> None:
 
 @pytest.mark.parametrize("name", ["crx", "vote", "abalone", "german", "soybean-large"])
 def test_pandas_reads_the_same(name: str) -> None:
-    """pandas sees the same text and numbers in the file."""
     table = load_folder_dataset(name, data_folder()).train
     frame = pd.read_csv(data_folder() / f"{name}.csv", dtype=str, keep_default_na=False)
     for column in table.columns:
@@ -290,7 +281,6 @@ def test_folder_text_is_exact(small_folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_folder_errors(small_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No folder, an unknown set, a missing file and a file unlike its schema are told apart."""
     monkeypatch.delenv("MARGINBN_DATA", raising=False)
     with pytest.raises(InputError, match="set the environment variable MARGINBN_DATA"):
         load_folder_dataset("toy")
@@ -317,7 +307,6 @@ def test_folder_errors(small_folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_malformed_schema(small_folder: Path, schema: str, message: str) -> None:
-    """A malformed schema is refused with its path and the reason."""
     (small_folder / "schema.json").write_text(schema)
     with pytest.raises(FormatError, match=message):
         load_folder_dataset("toy", small_folder)
@@ -336,7 +325,6 @@ def test_name_cannot_leave_the_folder(small_folder: Path) -> None:
 
 
 def test_everything_listed_can_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every listed set loads under its name, with the rows its description gives."""
     monkeypatch.delenv("MARGINBN_DATA", raising=False)
     listed = list_datasets()
     assert {info.origin for info in listed} == {"bundled", "generated"}
@@ -349,7 +337,6 @@ def test_everything_listed_can_be_loaded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_unknown_names_get_suggestions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A misspelt name is answered with close ones and with how to add a folder."""
     monkeypatch.delenv("MARGINBN_DATA", raising=False)
     with pytest.raises(InputError, match=r"'irys'; try iris.*MARGINBN_DATA"):
         load_dataset("irys")
@@ -360,7 +347,6 @@ def test_unknown_names_get_suggestions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_dataset_parts_must_agree() -> None:
-    """Train and test need the same columns, and the target among them."""
     table = as_table([["a", "b"]], names=["x", "class"])
     with pytest.raises(InputError, match="same columns"):
         Dataset("d", table, table.drop("x"), "class", "")

@@ -60,7 +60,6 @@ def test_arcs_from_the_class_to_all_features_by_hand() -> None:
 
 
 def test_no_parents_leaves_the_empty_graph() -> None:
-    """max_parents = 0 keeps one empty set per variable."""
     candidates = enumerate_candidates(4, 0)
     assert candidates.parents == ((), (), (), ())
     assert candidates.structure([0, 1, 2, 3]).arcs == ()
@@ -81,7 +80,6 @@ FAMILIES = pytest.mark.parametrize(
 def test_the_formula_counts_what_is_enumerated(
     n_variables: int, n_constant: int, family: dict[str, Any]
 ) -> None:
-    """The number told beforehand is the number there is, for every size up to all parents."""
     constant = range(n_variables - n_constant, n_variables)
     for max_parents in range("class_arcs" in family, n_variables + 2):
         candidates = enumerate_candidates(n_variables, max_parents, constant=constant, **family)
@@ -108,7 +106,6 @@ def is_in(structure: Structure, family: dict[str, Any]) -> bool:
 def test_acyclic_selections_are_the_allowed_dags(
     n_variables: int, max_parents: int, family: dict[str, Any]
 ) -> None:
-    """Selections without cycle and DAGs of the family are the same things."""
     if "class_arcs" in family and max_parents == 0:
         return
     candidates = enumerate_candidates(n_variables, max_parents, **family)
@@ -130,7 +127,6 @@ def test_acyclic_selections_are_the_allowed_dags(
 @given(st.data())
 @settings(deadline=None, max_examples=60)
 def test_arc_constraints_keep_exactly_the_obedient_dags(data: st.DataObject) -> None:
-    """With required and forbidden arcs the selections are the DAGs that obey them all."""
     restricted = data.draw(st.booleans())
     pairs = [(p, c) for p in range(3) for c in range(3) if p != c]
     required = data.draw(st.lists(st.sampled_from(pairs), unique=True, max_size=2))
@@ -185,14 +181,12 @@ def test_a_required_arc_shrinks_its_group() -> None:
     ],
 )
 def test_impossible_wishes_are_told(options: dict[str, object], message: str) -> None:
-    """Arcs out of range, contradictions, required cycles and empty groups are named."""
     given_options = {"max_parents": 2} | options
     with pytest.raises(InputError, match=message):
         enumerate_candidates(3, **given_options)  # type: ignore[arg-type]
 
 
 def test_constant_features_stay_alone() -> None:
-    """A constant feature keeps the empty set and is nobody's parent."""
     candidates = enumerate_candidates(4, 3, constant=(2,))
     assert sets_of(candidates, 2) == [()]
     assert all(2 not in parents for parents in candidates.parents)
@@ -220,7 +214,6 @@ def test_constant_features_stay_alone_where_all_others_have_the_class() -> None:
 
 
 def test_too_many_candidates_are_refused_before_they_are_made() -> None:
-    """A huge max_parents is answered at once, with the number and what to do."""
     with pytest.raises(ProblemTooLargeError) as caught:
         enumerate_candidates(60, 10**9)
     expected = 2**59 + 59 * (1 + 2**58)  # any set for the class, any set with it for features
@@ -230,7 +223,6 @@ def test_too_many_candidates_are_refused_before_they_are_made() -> None:
 
 
 def test_index_finds_every_candidate_and_nothing_else() -> None:
-    """Looking a candidate up gives its flat index; other sets are a KeyError."""
     candidates = enumerate_candidates(4, 2)
     for k, parents in enumerate(candidates.parents):
         assert candidates.index(int(candidates.child[k]), parents[::-1]) == k
@@ -239,7 +231,6 @@ def test_index_finds_every_candidate_and_nothing_else() -> None:
 
 
 def test_structures_outside_the_candidates_are_refused() -> None:
-    """A structure with another parent set, or another number of variables, has no selection."""
     candidates = enumerate_candidates(3, 1)
     with pytest.raises(InputError, match=r"gives variable 2 the parents \(0, 1\)"):
         candidates.selection(Structure(((), (0,), (0, 1))))
@@ -261,7 +252,6 @@ def test_selections_for_the_wrong_variables_are_refused() -> None:
 
 
 def test_keeping_some_renumbers_the_rest() -> None:
-    """Dropping candidates keeps order and grouping of the others."""
     candidates = enumerate_candidates(4, 2)
     mask = np.array([len(p) < 2 for p in candidates.parents])
     kept = candidates.keep(mask)

@@ -15,7 +15,6 @@ from strategies import encoded_data, make_data, make_variables
 
 
 def test_properties_by_hand() -> None:
-    """Three rows of a class with two states, a die and a constant."""
     data = make_data([[0, 2, 0], [1, 0, 0], [0, 2, 0]], (2, 6, 1), [1.0, 0.5, 2.0])
     assert data.arities.tolist() == [2, 6, 1]
     assert data.names == ("class", "x1", "x2")
@@ -34,7 +33,6 @@ def test_merging_by_hand() -> None:
 
 
 def test_a_single_class_is_no_constant_feature() -> None:
-    """The class is never listed among the constant features."""
     assert make_data([[0, 0]], (1, 1)).constant == (1,)
 
 
@@ -65,7 +63,6 @@ def test_merging_with_more_joint_states_than_an_integer_holds() -> None:
 
 
 def test_zero_rows_are_data_too() -> None:
-    """Data without rows can be made and merged; its weight is zero."""
     data = EncodedData(np.empty((0, 2), np.int32), np.empty(0), make_variables((2, 3)))
     assert data.merged().n_samples == 0
     assert data.total_weight == 0.0
@@ -73,27 +70,23 @@ def test_zero_rows_are_data_too() -> None:
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
 def test_weights_must_be_positive_and_finite(weight: float) -> None:
-    """A weight that counts nothing, or everything, is refused."""
     with pytest.raises(InputError, match="weights must be positive and finite"):
         make_data([[0, 0], [1, 1]], None, [1.0, weight])
 
 
 @pytest.mark.parametrize("code", [-1, 2, 2**31 - 1])
 def test_codes_must_be_states(code: int) -> None:
-    """Codes below zero or beyond the arity are refused."""
     with pytest.raises(InputError, match="codes must lie between 0 and the arity"):
         make_data([[0, code]], (2, 2))
 
 
 @pytest.mark.parametrize("code", [2**32, 0.5, np.nan])
 def test_codes_are_not_bent_into_states(code: float) -> None:
-    """What is no small integer is refused instead of being cut down to one."""
     with pytest.raises(InputError, match="codes must"):
         EncodedData(np.array([[0, code]]), np.ones(1), make_variables((2, 2)))
 
 
 def test_shapes_must_match() -> None:
-    """One column per variable, one weight per row."""
     variables = make_variables((2, 2))
     with pytest.raises(InputError, match=r"codes must have shape \(n_samples, 2\), got \(1, 3\)"):
         EncodedData(np.zeros((1, 3), np.int32), np.ones(1), variables)
@@ -104,7 +97,6 @@ def test_shapes_must_match() -> None:
 
 
 def test_data_cannot_be_written_but_the_callers_arrays_can() -> None:
-    """The value is immutable, and making it does not freeze what the caller owns."""
     codes, weights = np.zeros((2, 2), np.int32), np.ones(2)
     data = EncodedData(codes, weights, make_variables((2, 2)))
     with pytest.raises(ValueError, match="read-only"):
@@ -128,7 +120,6 @@ def test_codes_are_stored_row_by_row() -> None:
 
 
 def test_a_variable_counts_its_states() -> None:
-    """The arity is the number of state labels."""
     assert Variable("petal", ("short", "long")).arity == 2
 
 

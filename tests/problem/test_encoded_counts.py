@@ -32,7 +32,6 @@ def test_counts_by_hand() -> None:
 
 
 def test_no_columns_is_the_total_weight() -> None:
-    """The table over nothing has one cell: everything."""
     assert contingency(TABLE, ()).shape == ()
     assert float(contingency(TABLE, ())) == 4.5
 
@@ -47,7 +46,6 @@ def test_joint_codes_by_hand() -> None:
 @given(st.data(), encoded_data(min_samples=0))
 @settings(deadline=None, max_examples=100)
 def test_every_cell_adds_the_weights_of_its_rows(draw: st.DataObject, data: EncodedData) -> None:
-    """For any columns in any order each cell is the sum over the rows that show this state."""
     columns = draw.draw(st.permutations(range(data.n_variables)))
     columns = columns[: draw.draw(st.integers(0, len(columns)))]
     counts = contingency(data, columns)
@@ -63,7 +61,6 @@ def test_every_cell_adds_the_weights_of_its_rows(draw: st.DataObject, data: Enco
 
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_blocks_of_rows_add_up(is_weighted: bool) -> None:
-    """Rows of several blocks, with weights that differ and without."""
     rng = np.random.default_rng(0)
     codes = [rng.integers(0, k, 50_000).astype(np.uint8) for k in (2, 5, 3)]
     weights = rng.random(50_000) if is_weighted else np.ones(50_000)
@@ -76,7 +73,6 @@ def test_blocks_of_rows_add_up(is_weighted: bool) -> None:
 @given(encoded_data(min_variables=2))
 @settings(deadline=None, max_examples=50)
 def test_merging_rows_changes_no_count(data: EncodedData) -> None:
-    """Counts of merged rows are the counts of the rows."""
     columns = tuple(range(data.n_variables))
     np.testing.assert_allclose(
         contingency(data.merged(), columns), contingency(data, columns), rtol=1e-12, atol=1e-12

@@ -100,7 +100,6 @@ def test_margin_rows_hold_the_negative_coefficients() -> None:
 
 @pytest.mark.parametrize("make", PROBLEMS)
 def test_acyclic_selections_are_feasible_points_of_the_same_value(make) -> None:
-    """Every acyclic selection is a point of (19) with the objective of the definition."""
     problem = make()
     form = formulate(problem)
     for selection in all_selections(problem):
@@ -119,7 +118,6 @@ def test_acyclic_selections_are_feasible_points_of_the_same_value(make) -> None:
 
 
 def test_no_order_fits_a_cycle() -> None:
-    """With eta fixed, order variables exist exactly for acyclic graphs (proposition 1)."""
     problem = small_linear_problem(0, n_features=2)
     form = formulate(problem)
     n, order_rows = problem.n_variables, slice(problem.n_variables, problem.n_variables**2)
@@ -140,14 +138,12 @@ def test_no_order_fits_a_cycle() -> None:
 
 @pytest.mark.parametrize("make", PROBLEMS)
 def test_scipy_finds_the_optimum_of_the_matrices(make) -> None:
-    """scipy's milp on the matrices agrees with enumeration."""
     problem = make()
     assert solve_with_scipy(formulate(problem)) == pytest.approx(optimum(problem), rel=1e-7)
 
 
 @pytest.mark.parametrize("make", PROBLEMS)
 def test_nonzeros_are_bounded_without_building(make) -> None:
-    """The estimate is never below the real number of nonzeros, and none is stored as zero."""
     problem = make()
     matrix = formulate(problem).matrix
     assert isinstance(matrix, csr_array)
@@ -156,7 +152,6 @@ def test_nonzeros_are_bounded_without_building(make) -> None:
 
 
 def test_large_problems_are_refused_with_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above the limit the reason tells rows, candidates and gigabytes."""
     problem = small_margin_problem(0)
     assert why_too_large(problem) is None
     monkeypatch.setattr(formulation, "MAX_NONZEROS", 10)
@@ -164,8 +159,6 @@ def test_large_problems_are_refused_with_their_size(monkeypatch: pytest.MonkeyPa
 
 
 def test_building_can_be_given_up() -> None:
-    """An exception from the poll ends the building."""
-
     class EnoughError(Exception):
         pass
 
@@ -189,7 +182,6 @@ def test_the_allowance_grows_with_the_scale_and_lost_entries() -> None:
 
 
 def test_names_are_unique_and_valid_in_both_formats() -> None:
-    """Names start with a letter other than e, hold only word characters and are unique."""
     form = formulate(small_margin_problem(0))
     names = form.column_names() + form.row_names()
     assert len(form.column_names()) == form.n_columns
@@ -203,7 +195,6 @@ def test_names_are_unique_and_valid_in_both_formats() -> None:
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("make", PROBLEMS)
 def test_files_give_highs_the_same_problem(make, suffix: str, tmp_path) -> None:
-    """HiGHS reads the file and finds the optimum of the definition."""
     problem = make()
     path = write_formulation(problem, tmp_path / f"problem{suffix}")
     assert [p.name for p in tmp_path.iterdir()] == [f"problem{suffix}"]
@@ -218,6 +209,5 @@ def test_files_give_highs_the_same_problem(make, suffix: str, tmp_path) -> None:
 
 
 def test_an_unknown_suffix_is_refused(tmp_path) -> None:
-    """The message lists the suffixes that can be written."""
     with pytest.raises(InputError, match=r"\.mps, \.lp"):
         write_formulation(small_linear_problem(0), tmp_path / "problem.txt")

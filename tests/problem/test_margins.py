@@ -137,7 +137,6 @@ def test_margins_are_ratios_of_joint_probabilities(
 @given(data_and_structure(max_classes=2), SMOOTHINGS)
 @settings(deadline=None, max_examples=100)
 def test_two_classes_make_the_margins_one(case: Case, smoothing: float) -> None:
-    """With two classes soft and binary margin agree to 1e-12, row by row and column by column."""
     data, _ = case
     soft, binary = (margin_rows(data, kind, smoothing) for kind in KINDS)
     np.testing.assert_allclose(soft.dense(), binary.dense(), rtol=0, atol=1e-12)
@@ -187,7 +186,6 @@ def test_dense_stacks_the_columns(kind: MarginKind, data: EncodedData) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_factors_without_the_class_do_not_matter(kind: MarginKind) -> None:
-    """A feature without the class among its parents has zero coefficients everywhere."""
     data = random_data(5)
     candidates = enumerate_candidates(4, 2, class_restricted=False)
     rows = MarginRows(data, candidates, kind, 1.0)
@@ -210,7 +208,6 @@ def test_tables_without_the_class_by_hand() -> None:
 
 
 def test_a_single_class_has_no_rivals() -> None:
-    """There is nothing to compare with, and no row."""
     rows = margin_rows(make_data([[0, 0], [0, 1]], (1, 2)), "multiclass")
     assert rows.n_rivals == 0
     assert rows.rivals.shape == (1, 0)
@@ -219,7 +216,6 @@ def test_a_single_class_has_no_rivals() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_constant_features_have_no_coefficients(kind: MarginKind) -> None:
-    """A feature with one state is certain in every class: its columns vanish."""
     data = make_data([[0, 0, 1], [1, 0, 0], [2, 0, 1]], (3, 1, 2))
     rows = margin_rows(data, kind)
     for k in rows.candidates.group(1):
@@ -229,7 +225,6 @@ def test_constant_features_have_no_coefficients(kind: MarginKind) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("smoothing", [1e-300, 1e-12, 1e12])
 def test_extreme_smoothing_stays_finite(kind: MarginKind, smoothing: float) -> None:
-    """Nearly no and nearly only smoothing give finite margins; the latter makes them vanish."""
     data = random_data(8, 12, (4, 3, 2))
     dense = margin_rows(data, kind, smoothing).dense()
     assert np.isfinite(dense).all()

@@ -24,7 +24,6 @@ def test_laplace_by_hand() -> None:
 
 
 def test_tables_have_parents_before_the_child() -> None:
-    """Table 2 of 0 -> 2 <- 1 is indexed by class, x1, x2, in this order."""
     data = make_data([[0, 0, 1], [1, 2, 0], [1, 2, 0]], (2, 3, 2))
     tables = estimate_log_tables(data, Structure(((), (), (0, 1))), 1.0)
     assert [t.shape for t in tables] == [(2,), (3,), (2, 3, 2)]
@@ -61,7 +60,6 @@ def test_parameters_are_the_formula(case: tuple[EncodedData, Structure], smoothi
 )
 @settings(deadline=None, max_examples=100)
 def test_rows_sum_to_one_and_stay_finite(counts: list[list[float]], smoothing: float) -> None:
-    """However small or large the smoothing, logs are finite and rows are distributions."""
     table = smoothed_log_table(np.array(counts), smoothing)
     assert np.isfinite(table).all()
     assert (table <= 1e-12).all()
@@ -69,7 +67,6 @@ def test_rows_sum_to_one_and_stay_finite(counts: list[list[float]], smoothing: f
 
 
 def test_a_constant_variable_is_certain() -> None:
-    """A variable with one state has probability one under every parent state."""
     data = make_data([[0, 0], [1, 0]], (2, 1))
     tables = estimate_log_tables(data, Structure(((), (0,))), 1.0)
     assert tables[1].tolist() == [[0.0], [0.0]]

@@ -49,7 +49,6 @@ def test_the_smallest_rival_counts() -> None:
 
 
 def test_a_linear_problem_adds_its_scores() -> None:
-    """Without margins the objective is the sum of the chosen entries; gamma plays no part."""
     candidates = enumerate_candidates(2, 1)
     problem = StructureProblem(candidates, np.array([1.0, 2.0, 10.0, 20.0]), make_variables((2, 2)))
     assert problem.score(Structure(((), (0,)))) == 21.0
@@ -61,7 +60,6 @@ def test_a_linear_problem_adds_its_scores() -> None:
 
 
 def test_linear_and_margin_parts_add_up() -> None:
-    """A problem may have both: the objective is the sum of the two."""
     data = random_data(1, 10, (2, 2, 2)).merged()
     candidates = enumerate_candidates(3, 2)
     margins = margin_problem(data, candidates, gamma=0.8)
@@ -98,7 +96,6 @@ def test_the_objective_is_the_capped_sum_of_margins(
 @pytest.mark.parametrize("restricted", [True, False])
 @pytest.mark.parametrize("name", sorted(set(SCORES) - {"mdl"}))
 def test_dropping_dominated_candidates_keeps_the_optimum(name: str, restricted: bool) -> None:
-    """On four variables the best objective over all DAGs is found without them, with arcs too."""
     dropped = 0
     for seed, required in enumerate([(), ((0, 1),), ((0, 3), (1, 3))]):
         data = random_data(20 + seed, 40, (2, 3, 2, 2))
@@ -121,7 +118,6 @@ def test_margin_problems_keep_all_candidates() -> None:
 
 @pytest.mark.parametrize("gamma", [0.0, -1.0, math.inf, math.nan])
 def test_gamma_must_be_positive_and_finite(gamma: float) -> None:
-    """The cap of the margins is refused on construction and on change."""
     data, candidates = make_data([[0], [1]]), enumerate_candidates(1, 0)
     with pytest.raises(InputError, match=f"gamma must be a positive finite number, got {gamma}"):
         margin_problem(data, candidates, gamma=gamma)
@@ -131,13 +127,11 @@ def test_gamma_must_be_positive_and_finite(gamma: float) -> None:
 
 @pytest.mark.parametrize("smoothing", [0.0, -1.0, math.inf, math.nan])
 def test_smoothing_must_be_positive(smoothing: float) -> None:
-    """Without smoothing a margin could be infinite."""
     with pytest.raises(InputError, match="smoothing must be a positive number"):
         margin_problem(make_data([[0], [1]]), enumerate_candidates(1, 0), smoothing=smoothing)
 
 
 def test_wrong_margins_classes_and_rows_are_told() -> None:
-    """An unknown margin, a single class and no rows have messages of their own."""
     candidates = enumerate_candidates(1, 0)
     with pytest.raises(InputError, match="margin must be 'multiclass' or 'binary', got 'soft'"):
         margin_problem(make_data([[0], [1]]), candidates, margin="soft")  # type: ignore[arg-type]
@@ -150,7 +144,6 @@ def test_wrong_margins_classes_and_rows_are_told() -> None:
 
 @pytest.mark.parametrize("n_variables", [1, 3])
 def test_candidates_of_other_data_are_refused(n_variables: int) -> None:
-    """Candidates over fewer or more variables than the data has are a mistake, and told so."""
     data = make_data([[0, 0], [1, 1]])
     candidates = enumerate_candidates(n_variables, 1)
     with pytest.raises(InputError, match="2 variables"):
@@ -160,7 +153,6 @@ def test_candidates_of_other_data_are_refused(n_variables: int) -> None:
 
 
 def test_the_defaults_are_a_soft_margin_with_unit_gamma_and_smoothing() -> None:
-    """As documented; nobody has to name them."""
     problem = margin_problem(make_data([[0, 0], [1, 1]]), enumerate_candidates(2, 1))
     assert problem.gamma == 1.0
     assert problem.margins is not None
@@ -168,7 +160,6 @@ def test_the_defaults_are_a_soft_margin_with_unit_gamma_and_smoothing() -> None:
 
 
 def test_linear_scores_must_fit_and_be_finite() -> None:
-    """One finite score per candidate, one weight per sample with margins."""
     candidates = enumerate_candidates(1, 0)
     with pytest.raises(InputError, match="one score per candidate"):
         StructureProblem(candidates, np.zeros(2), COIN)

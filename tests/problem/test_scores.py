@@ -103,7 +103,6 @@ def test_scores_of_a_coin_by_hand() -> None:
 @given(encoded_data(), st.sampled_from([0.1, 1.0, 10.0]))
 @settings(deadline=None, max_examples=25)
 def test_every_candidate_has_its_textbook_score(name: str, data: EncodedData, size: float) -> None:
-    """All parent sets of all variables agree with the formula written with lgamma and log."""
     candidates = enumerate_candidates(data.n_variables, 2, class_restricted=False)
     scores = scores_of(data, candidates, get_local_score(name, size))
     expected = [
@@ -127,7 +126,6 @@ def equivalence_class(structure: Structure) -> tuple[object, object]:
 
 @pytest.mark.parametrize("name", ["loglik", "aic", "bic", "mdl", "bdeu"])
 def test_equivalent_structures_score_alike(name: str) -> None:
-    """The 543 DAGs on four variables form 185 classes; within each the score is one number."""
     score = general_scores(random_data(3, 40, (3, 2, 3, 2)), name, 2.0)
     classes: dict[object, list[float]] = defaultdict(list)
     for structure in all_structures(4):
@@ -141,7 +139,6 @@ def test_equivalent_structures_score_alike(name: str) -> None:
 
 
 def test_k2_tells_equivalent_structures_apart() -> None:
-    """K2 is known not to be score-equivalent, so the test above can fail."""
     score = general_scores(random_data(3, 40, (3, 2, 3, 2)), "k2")
     there = score(Structure(((), (0,), (), ())))
     back = score(Structure(((1,), (), (), ())))
@@ -167,7 +164,6 @@ def test_more_parents_never_lower_the_likelihood(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_constant_features_cost_and_earn_nothing(name: str) -> None:
-    """A variable with one state scores zero, and as a parent it changes no score."""
     data = make_data([[0, 0, 1], [1, 0, 0], [1, 0, 1]], (2, 1, 2))
     candidates = enumerate_candidates(3, 2, class_restricted=False)
     scores = scores_of(data, candidates, get_local_score(name))
@@ -179,7 +175,6 @@ def test_constant_features_cost_and_earn_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_million_rows_keep_their_digits(name: str) -> None:
-    """Weights of a million agree with the formula to nine digits."""
     data = make_data([[0, 0], [0, 1], [1, 1]], None, [1e6, 3e6, 2e6 + 0.5])
     candidates = enumerate_candidates(2, 1)
     scores = scores_of(data, candidates, get_local_score(name))
@@ -191,7 +186,6 @@ def test_a_million_rows_keep_their_digits(name: str) -> None:
 
 
 def test_mdl_is_bic() -> None:
-    """Minus the description length and the Bayesian information criterion are one number."""
     data = random_data(1)
     candidates = enumerate_candidates(4, 2)
     mdl, bic = (scores_of(data, candidates, get_local_score(n)) for n in ("mdl", "bic"))
@@ -206,7 +200,6 @@ def test_one_registry_has_the_functions_and_their_names_in_certificates() -> Non
 
 
 def test_unknown_scores_and_sizes_are_refused() -> None:
-    """The message lists the scores there are; the equivalent sample size must be positive."""
     with pytest.raises(InputError, match=r"score must be one of \['aic', .*got 'bde'"):
         get_local_score("bde")
     for size in (0.0, -1.0, math.inf, math.nan):
@@ -215,7 +208,6 @@ def test_unknown_scores_and_sizes_are_refused() -> None:
 
 
 def test_the_equivalent_sample_size_matters_for_bdeu() -> None:
-    """Another prior weight gives another score; one is the default."""
     data, candidates = random_data(2), enumerate_candidates(4, 1)
     one, ten = (scores_of(data, candidates, get_local_score("bdeu", s)) for s in (1.0, 10.0))
     assert np.abs(one - ten).max() > 0.1
@@ -233,7 +225,6 @@ def test_tables_that_cannot_be_stored_are_refused() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_rows_is_a_clear_error(name: str) -> None:
-    """Without rows there is nothing to score, and the message says so."""
     data = EncodedData(np.empty((0, 2), np.int32), np.empty(0), make_variables((2, 2)))
     with pytest.raises(InputError, match="no rows"):
         linear_problem(data, enumerate_candidates(2, 1), get_local_score(name))

@@ -16,7 +16,6 @@ from strategies import all_structures, structures
 
 
 def test_naive_bayes_by_hand() -> None:
-    """Naive Bayes has an arc from the class to every feature and the class comes first."""
     structure = Structure(((), (0,), (0,)))
     assert structure.arcs == ((0, 1), (0, 2))
     assert structure.order == (0, 1, 2)
@@ -26,7 +25,6 @@ def test_naive_bayes_by_hand() -> None:
 
 
 def test_parents_are_sorted_plain_integers() -> None:
-    """Two ways of listing the same parents give equal, equally hashed structures."""
     assert Structure(((), (0,), [1, 0])) == Structure(((), (0,), (0, 1)))  # type: ignore[arg-type]
     assert hash(Structure(((1,), ()))) == hash(Structure(((1,), ())))
 
@@ -42,7 +40,6 @@ def test_parents_are_sorted_plain_integers() -> None:
     ],
 )
 def test_bad_parents_are_refused(parents: tuple[tuple[int, ...], ...], message: str) -> None:
-    """Self-loops, strangers, repetitions and cycles are refused with the place named."""
     with pytest.raises(InputError, match=message):
         Structure(parents)
 
@@ -76,7 +73,6 @@ def test_the_order_is_the_first_in_the_dictionary() -> None:
 @given(st.data())
 @settings(deadline=None, max_examples=200)
 def test_acyclicity_agrees_with_networkx(data: st.DataObject) -> None:
-    """Any directed graph without self-loops gets the same verdict from networkx."""
     n = data.draw(st.integers(1, 6))
     pairs = [(p, c) for p in range(n) for c in range(n) if p != c]
     arcs = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
@@ -97,14 +93,12 @@ def test_acyclicity_agrees_with_networkx(data: st.DataObject) -> None:
 @given(structures(5))
 @settings(deadline=None, max_examples=50)
 def test_arcs_and_pickles_round_trip(structure: Structure) -> None:
-    """A structure is its arcs, and survives pickling."""
     assert Structure.from_arcs(5, structure.arcs) == structure
     assert pickle.loads(pickle.dumps(structure)) == structure
 
 
 @pytest.mark.parametrize("arc", [(0, 3), (3, 0), (0, -1), (-1, 0), (1, 1)])
 def test_arcs_out_of_range_are_refused(arc: tuple[int, int]) -> None:
-    """An arc to or from a variable that is not there is an input error, also when negative."""
     with pytest.raises(InputError):
         Structure.from_arcs(3, [arc])
 

@@ -128,7 +128,6 @@ def test_a_multiplier_by_hand(row: int, y: float, bound: int) -> None:
 def test_impossible_multipliers_are_refused(
     rows: tuple[int, ...], values: tuple[float, ...], reason: str
 ) -> None:
-    """Negative ones would prove anything, large ones overflow, some belong to no row."""
     with pytest.raises(RefutedError, match=reason):
         bound_of_pair(Multipliers(rows, values))
 

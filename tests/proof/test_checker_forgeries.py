@@ -81,5 +81,4 @@ def test_every_other_statement_is_refused(restate: Any, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, COUNT, 50))
 def test_thousands_of_forgeries_are_refused(first: int, tmp_path: Path) -> None:
-    """All of them."""
     check([judge(seed, tmp_path) for seed in range(first, first + 50)])

@@ -96,7 +96,6 @@ def test_constants_hold_in_exact_arithmetic(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_values_hold_in_exact_arithmetic(seed: int) -> None:
-    """Those of the dual weights that are used, rounded up to the grid."""
     certificate = dual_certificate(seed, -37)
     majorants, columns = majorants_of(certificate), upper_columns(certificate)
     unit = Fraction(1, 2**37)

@@ -29,7 +29,6 @@ def listed(*sets: tuple[tuple[int, ...], ...]) -> Candidates:
 
 
 def test_any_rule_makes_the_package_s_candidates() -> None:
-    """Required, forbidden and constant in all combinations: the same list in the same order."""
     rng = np.random.default_rng(0)
     found = [made for made in (random_candidates(rng) for _ in range(100)) if made is not None]
     assert len(found) > 60
@@ -73,7 +72,6 @@ def test_parents_are_listed_in_order() -> None:
 
 
 def test_too_many_candidates_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four sets for each of three variables: the limits hold them, and not one more."""
     rule = enumerate_candidates(3, 2, class_restricted=False).rule
     candidates = Candidates(rule, ())
     limits = "marginbn.proof.checker.statement."

@@ -52,7 +52,6 @@ def count(data: Data, columns: Sequence[int]) -> Counter[tuple[int, ...]]:
 
 
 def test_counts_of_groups_are_exact() -> None:
-    """Weights from 1e-9 to 1e12 in several groups and classes, as sums of fractions."""
     rng = np.random.default_rng(0)
     weights = 10.0 ** rng.uniform(-9, 12, 30)
     codes = rng.integers(0, [3, 2], (30, 2)).astype(np.int32)
@@ -175,6 +174,5 @@ def test_scores_are_enclosed(name: str) -> None:
 
 
 def test_other_scores_have_no_value() -> None:
-    """Nothing is guessed from a name."""
     with pytest.raises(RefutedError, match="'guess' is not known"):
         local_score(ExactCounts(table_of(0, weighted=False)), Score("guess"), 1, (0,))

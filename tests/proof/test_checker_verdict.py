@@ -93,12 +93,6 @@ def test_grids_of_any_sense_are_looked_at(grid: int) -> None:
         check_definition(replace(tiny_certificate(), grid=grid + (1 if grid > 0 else -1)))
 
 
-def test_unknown_scores_are_refused() -> None:
-    """Before anything else is looked at."""
-    with pytest.raises(RefutedError, match="'guess' is not known"):
-        check_definition(replace(tiny_certificate(), score=Score("guess")))
-
-
 def test_margins_need_two_classes_and_scores_do_not() -> None:
     """Whatever the number of states of the features is."""
     certificate = tiny_certificate()
@@ -221,31 +215,12 @@ def test_the_claimed_bound_is_rounded_down() -> None:
 
 
 def test_progress_is_told_after_every_leaf() -> None:
-    """With the entries read so far and their total."""
     tree = np.array([EDGE, 0, 1, FOREST, 0, FOREST, 0], dtype=np.int32)
     seen: list[tuple[int, int]] = []
     verify_certificate(
         replace(tiny_certificate(), tree=tree), progress=lambda a, b: seen.append((a, b))
     )
     assert seen == [(5, 7), (7, 7)]
-
-
-def test_children_by_hand() -> None:
-    """Class {}, {x}; x {}, {class}: candidates only ever leave on the way down, edges only come."""
-    certificate = tiny_certificate()
-    space = build_space(certificate.data, certificate.candidates)
-    root = (np.ones(4, dtype=bool), frozenset[tuple[int, int]]())
-    without, with_it = children(space, root, CANDIDATE, (1,))
-    assert without[0].tolist() == [True, False, True, True]
-    assert with_it[0].tolist() == [False, True, True, True]
-    without, with_it = children(space, without, ARC, (1, 0))
-    assert without[0].tolist() == [True, False, True, False]
-    assert with_it[0].tolist() == [True, False, False, True]
-    without, with_it = children(space, with_it, EDGE, (1, 0))
-    assert without[0].tolist() == [True, False, False, False]
-    assert with_it[0].tolist() == [True, False, False, True]
-    assert (without[1], with_it[1]) == (frozenset(), {(0, 1)})
-    assert root[0].all()
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -99,7 +99,6 @@ def test_a_rule_says_it_all_where_nothing_is_left_out() -> None:
 
 
 def test_candidates_without_a_rule_are_listed() -> None:
-    """Child by child, in their order."""
     problem = margin_problem(DATA, replace(enumerate_candidates(2, 1), rule=None))
     candidates = define_candidates(problem)
     assert candidates.rule is None
@@ -107,7 +106,6 @@ def test_candidates_without_a_rule_are_listed() -> None:
 
 
 def test_dominated_candidates_are_not_listed() -> None:
-    """The rule is said, and the sets that matter are listed."""
     problem = small_linear_problem(0, n_features=3, max_parents=2)
     fewer = drop_dominated(problem)
     candidates = define_candidates(fewer)

@@ -51,7 +51,6 @@ def best_score(scored: Scored) -> float:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_optimum_is_proved(seed: int, tmp_path: Path) -> None:
-    """Both checkers accept, and the optimum of an enumeration lies between both numbers."""
     certificate = certified(random_problem(seed), tmp_path)
     assert verify_certificate(certificate)
     best = best_score([list(own) for own in certificate.data.scores])
@@ -107,7 +106,6 @@ FORGERIES: dict[str, Callable[[Certificate], Certificate]] = {
 
 @pytest.mark.parametrize("name", FORGERIES)
 def test_forgeries_are_refused(name: str, tmp_path: Path) -> None:
-    """By both checkers."""
     path = tmp_path / "forged"
     forged = FORGERIES[name](certified(random_problem(1), tmp_path))
     path.write_bytes(encode_certificate(forged))

@@ -86,7 +86,6 @@ def compare(count: int, first: int = 0) -> Counter[str]:
 
 
 def test_both_checkers_agree() -> None:
-    """A few hundred changes of every kind."""
     found = compare(300)
     assert sum(found.values()) == 300
     assert found["read"] > 50
@@ -95,5 +94,4 @@ def test_both_checkers_agree() -> None:
 
 @pytest.mark.slow
 def test_both_checkers_agree_about_thousands() -> None:
-    """The same with more of them."""
     assert sum(compare(5000, first=300).values()) == 5000

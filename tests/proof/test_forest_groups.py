@@ -63,7 +63,6 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 
 def test_a_file_holds_groups(honest: Certificate) -> None:
-    """What is written is read."""
     again = decode_certificate(encode_certificate(honest))
     assert again.n_groups == honest.n_groups
     np.testing.assert_array_equal(again.groups, honest.groups)
@@ -102,7 +101,6 @@ def test_one_sample_in_another_group_is_noticed_where_it_matters(honest: Certifi
 
 @pytest.mark.parametrize("number", [-1, 10**6])
 def test_groups_that_do_not_exist_are_refused(honest: Certificate, number: int) -> None:
-    """By both readers of the file."""
     groups = honest.groups.copy()
     groups[3] = number
     forged = replace(honest, groups=groups)

@@ -101,7 +101,6 @@ def some_problems(seed: int) -> list[StructureProblem]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_problems_are_certified(seed: int, tmp_path: Path) -> None:
-    """The certificate is verified, and brute force lies between its two numbers."""
     for problem in some_problems(seed):
         certificate = certified(problem, tmp_path)
         verdict = verify_certificate(certificate)
@@ -126,14 +125,12 @@ def test_rows_that_occur_twice_are_certified(seed: int, tmp_path: Path) -> None:
 
 
 def test_other_weights_than_those_of_the_data_are_refused(tmp_path: Path) -> None:
-    """The certificate could not say what was maximised."""
     problem = random_problem(np.random.default_rng(0), 2)
     with pytest.raises(InputError, match="weights of the data"):
         certified(replace(problem, weights=2.0 * problem.sample_weights), tmp_path)
 
 
 def test_what_varies_is_not_called_constant(tmp_path: Path) -> None:
-    """A variable that was left out although it has several states: the candidates are listed."""
     data = random_table(np.random.default_rng(0), 30, 3, 3).encoded()
     candidates = enumerate_candidates(4, 2, constant=[3])
     certificate = certified(margin_problem(data, candidates), tmp_path)
@@ -144,7 +141,6 @@ def test_what_varies_is_not_called_constant(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_constraints_are_part_of_the_definition(seed: int, tmp_path: Path) -> None:
-    """Required, forbidden and constant variables come back from the file."""
     table = random_table(np.random.default_rng(seed), 30, 4, 3)
     rows, arities = [[*row[:4], 0] for row in table.rows], [*table.arities[:4], 1]
     data = replace(table, rows=rows, arities=arities).encoded()
@@ -157,7 +153,6 @@ def test_constraints_are_part_of_the_definition(seed: int, tmp_path: Path) -> No
 
 
 def test_candidates_without_a_rule_are_listed(tmp_path: Path) -> None:
-    """A hand-made list of candidates is written as it is."""
     problem = small_margin_problem(3, n_features=3)
     keep = np.ones(problem.candidates.n_candidates, dtype=bool)
     keep[problem.candidates.index(1, (0, 2))] = False
@@ -171,7 +166,6 @@ def test_candidates_without_a_rule_are_listed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("solver", ["highs", "branch_cut"])
 def test_any_solver_may_search_first(solver: str, tmp_path: Path) -> None:
-    """The proof does not depend on who found the structure."""
     problem = small_margin_problem(2, n_features=3)
     assert verify_certificate(certified(problem, tmp_path, solver=solver)).gap <= 1e-6
 
@@ -235,7 +229,6 @@ def test_boxes_are_those_of_the_kernel(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("max_parents", [2, 3])
 def test_a_stopped_solve_proves_its_gap(max_parents: int, tmp_path: Path) -> None:
-    """Open nodes are leaves with their best weights."""
     problem = small_margin_problem(5, n_features=7, n_rows=80, gamma=2.0, max_parents=max_parents)
     gaps = []
     for nodes in (1, 12):
@@ -315,8 +308,6 @@ def test_ctrl_c_writes_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_ctrl_c_before_the_proof_keeps_the_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then there is no certificate, and a warning."""
-
     def interrupted(self: ForestRelaxation) -> TreeNode:
         raise KeyboardInterrupt
 
@@ -330,7 +321,6 @@ def test_ctrl_c_before_the_proof_keeps_the_result(
 
 
 def test_unknown_scores_are_refused(tmp_path: Path) -> None:
-    """A formula that no checker has; told before the search."""
     problem = small_linear_problem(0)
     assert problem.origin is not None
     own = linear_problem(problem.origin[0], problem.candidates, lambda counts, total: 0.0)
@@ -340,15 +330,12 @@ def test_unknown_scores_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_refused_first(tmp_path: Path) -> None:
-    """The path is looked at before the search."""
     for path in (tmp_path, tmp_path / "no" / "where"):
         with pytest.raises(InputError, match="certificate must be a file in a folder"):
             solve_structure(small_margin_problem(0), certificate=path)
 
 
 def test_a_full_disk_keeps_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the certificate cannot be written after all, the structure is not lost."""
-
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -401,7 +388,6 @@ def run(*arguments: object) -> tuple[int, str]:
 
 
 def test_another_table_is_told(tmp_path: Path) -> None:
-    """Rows, states and columns that differ are named."""
     table, proof, other = tmp_path / "table.csv", tmp_path / "proof.cert", tmp_path / "other.csv"
     write_table(table)
     model = tmp_path / "model.json"
@@ -435,7 +421,6 @@ TEN = (
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TEN)
 def test_ten_data_sets_are_certified(name: str, tmp_path: Path) -> None:
-    """Soft margin with p = 0.9 and two parents, proved, written and verified."""
     from marginbn.cli.data import encode_rows, labelled_rows
     from marginbn.data.preparation import TableSettings
 

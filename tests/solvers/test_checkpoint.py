@@ -84,7 +84,6 @@ def headed(header: str, payload: bytes = b"") -> bytes:
     ],
 )
 def test_hostile_headers_are_refused(tmp_path: Path, content: bytes) -> None:
-    """A right checksum does not make a size or a type right."""
     (tmp_path / "f").write_bytes(content)
     with pytest.raises(BrokenFileError):
         read_arrays(tmp_path / "f")
@@ -93,7 +92,6 @@ def test_hostile_headers_are_refused(tmp_path: Path, content: bytes) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.booleans())
 def test_any_bytes_are_read_or_refused(tmp_path_factory: Any, tail: bytes, seal: bool) -> None:
-    """No content leads to any other error."""
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(zipped(about=tail) if seal else tail)
     with suppress(BrokenFileError, InputError):
@@ -126,7 +124,6 @@ def test_the_fingerprint_tells_problems_apart() -> None:
 
 
 def test_another_problem_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    """Neither read nor written over."""
     path = tmp_path / "c"
     solve_structure(problem(), checkpoint=path)
     before = path.read_bytes()
@@ -159,7 +156,6 @@ def test_impossible_places_are_told_before_the_search(tmp_path: Path) -> None:
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
-    """One file, the newest state."""
     path = tmp_path / "c"
     first = Checkpoint(path, problem())
     assert first.saved is None
@@ -267,7 +263,6 @@ def test_a_full_disk_is_told_once_and_the_search_goes_on(
 
 
 def test_a_file_that_may_not_grow_keeps_the_old_content(tmp_path: Path) -> None:
-    """A real refusal of the system in the middle of a write."""
     resource = pytest.importorskip("resource")
     path = tmp_path / "c"
     kept = Checkpoint(path, problem())

@@ -72,7 +72,6 @@ def test_sittings_of_the_engine_end_at_the_optimum(
 
 
 def test_sittings_of_branch_and_cut_end_at_the_optimum(tmp_path: Path) -> None:
-    """The same for the second engine, with and without heuristics."""
     problem = small_margin_problem(4, n_rows=25, n_features=4, max_parents=3)
     expected = solve_with(BranchCutSolver(), Run(problem))
     for heuristics in (True, False):
@@ -105,7 +104,6 @@ def test_sittings_equal_enumeration(tmp_path: Path, seed: int) -> None:
 
 
 def test_the_first_bound_of_a_resumed_solve_is_the_saved_one(tmp_path: Path) -> None:
-    """Nothing that was known has to be found again."""
     problem = larger_problem()
     before = solve_structure(problem, node_limit=40, checkpoint=tmp_path / "c")
     heard: list[TracePoint] = []
@@ -129,7 +127,6 @@ def test_what_was_given_up_is_not_forgotten(tmp_path: Path, solver: Solver) -> N
 
 
 def test_a_finished_solve_returns_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same call again runs no solver."""
     problem = larger_problem()
     first = solve_structure(problem, checkpoint=tmp_path / "c")
     monkeypatch.setattr(BranchBoundSolver, "run", None)
@@ -248,7 +245,6 @@ def test_solvers_without_a_tree_keep_incumbent_and_bound(tmp_path: Path, name: s
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_interrupt_saves_the_search(tmp_path: Path, n_jobs: int) -> None:
-    """Ctrl-C in the middle returns the incumbent and leaves the tree on the disk."""
     problem = larger_problem()
     expected = solve_structure(problem)
 

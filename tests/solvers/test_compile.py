@@ -48,7 +48,6 @@ def fingerprints(package: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("file", ["kernels/edmonds.py", "arrays.py"])
 def test_a_change_behind_an_engine_changes_its_folder(file: str, tmp_path: Path) -> None:
-    """Editing a kernel or a record changes the folder of its engine, and of no other."""
     package = copy_package(tmp_path)
     before = fingerprints(package)
     edited = package / "solvers" / "branch_bound" / file
@@ -82,7 +81,6 @@ def test_the_fingerprint_does_not_depend_on_place_or_time(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["numba", "llvmlite"])
 def test_versions_are_part_of_the_fingerprint(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another compiler is another folder."""
     before = fingerprints(PACKAGE)
     monkeypatch.setattr(getattr(compiling, name), "__version__", "0.0")
     after = fingerprints(PACKAGE)
@@ -116,7 +114,6 @@ def run_fourth(package: Path, cache: Path, before: str = "") -> str:
 
 @pytest.mark.slow
 def test_a_changed_callee_is_compiled_again(tmp_path: Path) -> None:
-    """The trap itself: the called function changes in another file of the same age."""
     package = with_fourth(tmp_path)
     inner = package / "inner.py"
     for body, expected in (("x * x", "16.0"), ("x + x", "8.0")):
@@ -137,8 +134,6 @@ def test_without_a_place_to_write_it_still_works(tmp_path: Path) -> None:
 
 
 def test_kernels_are_linked_as_drafts() -> None:
-    """Python and other kernels may call a kernel."""
-
     @compiling.kernel
     def half(x: float) -> float:
         return x / 2
@@ -216,8 +211,6 @@ def test_arrays_of_arguments_are_borrowed() -> None:
 
 
 def test_a_shared_kernel_is_plain_for_python() -> None:
-    """Kernels get machine code of a shared function, Python the function itself."""
-
     @compiling.shared
     def kind(x: object) -> str:
         return type(x).__name__
@@ -226,7 +219,6 @@ def test_a_shared_kernel_is_plain_for_python() -> None:
 
 
 def test_old_folders_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Machine code unused for a month goes; fresh folders stay."""
     monkeypatch.setenv("MARGINBN_CACHE", str(tmp_path))
     names = ["old", "fresh"]
     for name in names:

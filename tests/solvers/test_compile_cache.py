@@ -77,7 +77,6 @@ class Payload:
 
 
 def test_machine_code_is_found_again(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    """One file per function and types of arguments and an index, and nothing is said."""
     assert bench.run() == (4.0, False)
     assert bench.run() == (4.0, True)
     assert bench.run(3) == (6, False)

@@ -42,7 +42,6 @@ def facts(result: SolveResult) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_same_answer(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Machine code and Python prove the same; enumeration agrees."""
     compiled = solve_structure(small(seed), "branch_bound")
     monkeypatch.setattr(engine, "is_at_hand", lambda *_: False)
     result = solve_structure(small(seed), "branch_bound")
@@ -53,7 +52,6 @@ def test_the_same_answer(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("cold")
 def test_nothing_is_compiled(tmp_path: Path) -> None:
-    """Neither for the search nor for the certificate, which the checker accepts."""
     path = tmp_path / "proof.cert"
     data = random_encoded(np.random.default_rng(1), 3)
     problem = margin_problem(data, enumerate_candidates(4, 2))
@@ -66,7 +64,6 @@ def test_nothing_is_compiled(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("cold")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_who_needs_the_compiler(n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large problems do, and several workers: Python's threads wait for each other."""
     problem = small(0)
     assert engine.is_interpreted(problem, n_jobs) == (n_jobs == 1)
     monkeypatch.setattr(interpreted, "MOST_FEATURES", 2)

@@ -72,7 +72,6 @@ def larger_problem() -> StructureProblem:
     ],
 )
 def test_amounts_are_understood(given: Any, expected: int | None) -> None:
-    """Numbers of bytes and text with the usual units."""
     assert parse_memory(given) == expected
 
 
@@ -80,7 +79,6 @@ def test_amounts_are_understood(given: Any, expected: int | None) -> None:
     "given", [0, -1, math.nan, math.inf, "", "GB", "2 XB", "-2 GB", "2 GB!", True, [], 2**63]
 )
 def test_other_amounts_are_refused(given: Any) -> None:
-    """The message names the argument, what it must be and what it was."""
     with pytest.raises(InputError, match=r"memory_limit must be .* got"):
         parse_memory(given)
 
@@ -144,7 +142,6 @@ def test_a_million_open_nodes_of_spambase_take_less_than_4_gb() -> None:
 
 
 def test_memory_is_divided_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coefficients where all fits, else codes and as many groups as half of the rest holds."""
     shape = BranchBoundShape(10, 56, n_rows=1000, n_samples=1000, table_cells=500)
     assert shape.n_columns == 176
     assert shape.coefficients == 8 * 1000 * 176
@@ -229,7 +226,6 @@ def test_the_machine_is_asked_once_per_solve(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_cannot_fit_is_told_before_the_start(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Need, limit and remedies are named; the solver is never called."""
     problem = small_linear_problem(0) if name == "dp" else small_margin_problem(0)
     chosen = choose_solver(problem, name)
     monkeypatch.setattr(type(chosen), "run", None)
@@ -242,7 +238,6 @@ def test_what_cannot_fit_is_told_before_the_start(
 
 
 def test_a_full_machine_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a limit the memory that is left counts."""
     monkeypatch.setattr(memory, "available_memory", lambda: 1000.0)
     with pytest.raises(ProblemTooLargeError, match=r"the machine has .* to spare"):
         solve_structure(small_margin_problem(0))

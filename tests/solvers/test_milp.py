@@ -30,7 +30,6 @@ def test_weights_of_any_size_are_proved(weight: float) -> None:
 
 @pytest.mark.parametrize("seed", seeds(2, 8))
 def test_bounds_are_never_below_the_optimum(seed: int) -> None:
-    """Every bound of the trace lies above the optimum of the enumeration."""
     problem = small_margin_problem(seed, n_rows=50, gamma=0.5)
     best = brute_force(problem)
     result = solve_with(HighsSolver(), Run(problem))
@@ -39,7 +38,6 @@ def test_bounds_are_never_below_the_optimum(seed: int) -> None:
 
 
 def test_incumbents_and_bounds_stream() -> None:
-    """More than the first and the last bound are heard while the solver works."""
     problem = small_margin_problem(2, n_rows=100, n_features=5)
     result = solve_with(HighsSolver(), Run(problem))
     assert result.status is Status.OPTIMAL
@@ -48,8 +46,6 @@ def test_incumbents_and_bounds_stream() -> None:
 
 
 def test_an_error_in_the_callback_reaches_the_caller() -> None:
-    """An exception of the user is not swallowed by the solver's thread."""
-
     def callback(point) -> None:
         raise LookupError("mine")
 
@@ -66,7 +62,6 @@ def test_no_time_to_build_is_a_normal_ending() -> None:
 
 
 def test_a_clash_of_libraries_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An undefined symbol (another copy of HiGHS in the process) becomes a clear message."""
     _fail_import(monkeypatch, "highspy", "libhighs.so: undefined symbol: _ZN5Highs")
     with pytest.raises(MissingDependencyError, match="another copy of the HiGHS library"):
         solve_with(HighsSolver(), Run(small_linear_problem(0)))
@@ -75,7 +70,6 @@ def test_a_clash_of_libraries_is_explained(monkeypatch: pytest.MonkeyPatch) -> N
 def test_missing_packages_are_told_with_the_line_that_installs_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without highspy the error says what to type."""
     _fail_import(monkeypatch, "highspy", "No module named 'highspy'")
     with pytest.raises(MissingDependencyError, match="pip install"):
         load_highspy()
@@ -95,7 +89,6 @@ def _fail_import(monkeypatch: pytest.MonkeyPatch, module: str, message: str) -> 
 
 
 def test_too_large_problems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason comes before anything is built."""
     from marginbn.problem import formulation
 
     monkeypatch.setattr(formulation, "MAX_NONZEROS", 100)

@@ -29,7 +29,6 @@ def follow(work: Callable[[Foreign], Status], run: Run) -> Status:
 
 
 def test_posts_reach_the_run_in_the_callers_thread() -> None:
-    """Bounds and selections arrive; the callback runs where the caller is."""
     threads = []
     run = started(lambda point: threads.append(threading.current_thread()))
     value = initial_bound(run.problem) - 1e-3
@@ -46,8 +45,6 @@ def _post(foreign: Foreign, value: float) -> Status:
 
 
 def test_an_error_in_the_thread_is_raised_to_the_caller() -> None:
-    """Whatever goes wrong in the thread is heard."""
-
     def work(foreign: Foreign) -> Status:
         raise ZeroDivisionError("inside")
 
@@ -56,7 +53,6 @@ def test_an_error_in_the_thread_is_raised_to_the_caller() -> None:
 
 
 def test_an_error_in_the_callback_ends_the_thread() -> None:
-    """The user's exception comes through and the work is told to stop."""
     left = threading.Event()
 
     def work(foreign: Foreign) -> Status:
@@ -83,7 +79,6 @@ def _wait_for_cancel(foreign: Foreign, left: threading.Event) -> Status:
 
 
 def test_the_clock_ends_the_work() -> None:
-    """At the time limit the flag is set and the thread leaves."""
     left = threading.Event()
     ending = follow(lambda foreign: _wait_for_cancel(foreign, left), started(time=0.2))
     assert ending is Status.TIME_LIMIT
@@ -91,7 +86,6 @@ def test_the_clock_ends_the_work() -> None:
 
 
 def test_a_thread_that_does_not_poll_is_left_behind() -> None:
-    """Patience ends: the caller leaves, and later posts change nothing."""
     release, done = threading.Event(), threading.Event()
     run = started(time=0.1)
 

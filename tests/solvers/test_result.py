@@ -78,7 +78,6 @@ def test_the_gap_is_sane_for_every_sign(one: float, two: float) -> None:
 
 
 def test_statuses_read_as_plain_words() -> None:
-    """A status is its own text, for JSON and messages."""
     assert str(Status.OPTIMAL) == "optimal" == Status.OPTIMAL
     assert {str(s) for s in Status} == {
         "optimal",
@@ -136,7 +135,6 @@ def make_honest(problem: StructureProblem) -> SolveResult:
 
 
 def test_an_honest_result_passes(problem: StructureProblem, honest: SolveResult) -> None:
-    """Nothing is raised for what the definition confirms, with and without a trace."""
     check_result(problem, honest)
     check_result(problem, replace(honest, trace=()))
     optimal = replace(honest, bound=honest.objective, status=Status.OPTIMAL, trace=())
@@ -151,7 +149,6 @@ def test_an_honest_result_passes(problem: StructureProblem, honest: SolveResult)
 def test_a_wrong_objective_is_found(
     problem: StructureProblem, honest: SolveResult, error: float
 ) -> None:
-    """The objective is recomputed from the definition."""
     with pytest.raises(SolverError, match="'forger'"):
         check_result(problem, replace(honest, objective=honest.objective + error, trace=()))
 
@@ -159,7 +156,6 @@ def test_a_wrong_objective_is_found(
 def test_rounding_of_the_objective_is_forgiven(
     problem: StructureProblem, honest: SolveResult
 ) -> None:
-    """Sums in another order differ in the last digits; that is no lie."""
     check_result(problem, replace(honest, objective=honest.objective + 1e-12))
 
 
@@ -167,7 +163,6 @@ def test_rounding_of_the_objective_is_forgiven(
 def test_a_bound_below_the_objective_is_found(
     problem: StructureProblem, honest: SolveResult, bound: float
 ) -> None:
-    """No structure may beat a proven bound, least of all the one that comes with it."""
     with pytest.raises(SolverError, match="below the objective"):
         check_result(problem, replace(honest, bound=honest.objective + bound, trace=()))
 
@@ -181,7 +176,6 @@ def test_a_false_proof_is_found(problem: StructureProblem, honest: SolveResult) 
 
 
 def test_a_cycle_is_found(problem: StructureProblem, honest: SolveResult) -> None:
-    """A graph that was bent after its construction is still looked at."""
     bent = Structure(((), (0,), (0,)))
     object.__setattr__(bent, "parents", ((1,), (0,), ()))
     with pytest.raises(SolverError, match="cyclic"):
@@ -189,7 +183,6 @@ def test_a_cycle_is_found(problem: StructureProblem, honest: SolveResult) -> Non
 
 
 def test_strange_parent_sets_are_found(problem: StructureProblem, honest: SolveResult) -> None:
-    """A structure that is not made of candidates is a solver's error, not the user's."""
     for parents in ((), (), (1,)), ((), (0,)), ((), (), (), ()):
         with pytest.raises(SolverError):
             check_result(problem, replace(honest, structure=Structure(parents)))
@@ -198,7 +191,6 @@ def test_strange_parent_sets_are_found(problem: StructureProblem, honest: SolveR
 def test_a_selection_of_something_else_is_found(
     problem: StructureProblem, honest: SolveResult
 ) -> None:
-    """Structure and selection must be two names of one thing."""
     other = problem.candidates.selection(Structure(((), (), ())))
     for selection in (other, honest.selection[:2], honest.selection[::-1]):
         with pytest.raises(SolverError, match="selection"):
@@ -222,7 +214,6 @@ def test_a_selection_of_something_else_is_found(
 def test_an_impossible_trace_is_found(
     problem: StructureProblem, honest: SolveResult, points: list[tuple[float, float]]
 ) -> None:
-    """Objectives only rise, bounds only fall and none lies below any objective."""
     value = honest.objective
     trace = tuple(
         TracePoint(float(i), value + z, value + above) for i, (z, above) in enumerate(points)
@@ -232,7 +223,6 @@ def test_an_impossible_trace_is_found(
 
 
 def test_time_does_not_run_backwards(problem: StructureProblem, honest: SolveResult) -> None:
-    """Points of a trace come in the order of their time."""
     first, second, third = honest.trace
     with pytest.raises(SolverError, match="trace"):
         check_result(problem, replace(honest, trace=(first, replace(second, seconds=9.0), third)))
@@ -262,14 +252,12 @@ def register_liar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_liar")
 def test_nobody_sees_a_lie(problem: StructureProblem) -> None:
-    """The one entry point judges every result before handing it on."""
     with pytest.raises(SolverError, match=r"'liar' claims the objective 1000000000\.0"):
         solve_structure(problem, "liar")
 
 
 @pytest.mark.usefixtures("_liar")
 def test_a_solver_that_cannot_says_why() -> None:
-    """The reason reaches the user, and the solver is not run."""
     problem = margin_problem(random_data(1), enumerate_candidates(4, 2))
     with pytest.raises(InputError, match="'liar' cannot solve this problem: it has too many"):
         solve_structure(problem, "liar")
@@ -277,7 +265,6 @@ def test_a_solver_that_cannot_says_why() -> None:
 
 @pytest.mark.usefixtures("_liar")
 def test_registered_solvers_are_found_by_name() -> None:
-    """A registered class is imported and made."""
     assert "liar" in solver_names()
     assert isinstance(get_solver("liar"), Liar)
 
@@ -286,7 +273,6 @@ def test_registered_solvers_are_found_by_name() -> None:
 def test_auto_takes_the_first_that_can(
     problem: StructureProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Solvers that cannot solve a problem, or do not suit it, are passed over."""
     monkeypatch.setattr(base, "AUTO_ORDER", ("branch_bound", "liar", "branch_cut"))
     assert choose_solver(problem).name == "branch_bound"
     monkeypatch.setattr(base, "AUTO_ORDER", ("dp", "liar", "branch_cut"))
@@ -294,7 +280,6 @@ def test_auto_takes_the_first_that_can(
 
 
 def test_unknown_solvers_and_bad_limits_are_told(problem: StructureProblem) -> None:
-    """The message lists the solvers there are, and names the argument of a bad limit."""
     with pytest.raises(InputError, match=r"solver must be one of \['auto', .*got 'cplex'"):
         solve_structure(problem, "cplex")
     with pytest.raises(InputError, match="time_limit must be a positive number"):
@@ -304,7 +289,6 @@ def test_unknown_solvers_and_bad_limits_are_told(problem: StructureProblem) -> N
 
 
 def test_auto_knows_only_registered_solvers() -> None:
-    """What auto tries is in the registry."""
     assert set(AUTO_ORDER) <= set(solver_names())
     assert {"highs", "dp", "branch_bound"} <= set(solver_names())
 

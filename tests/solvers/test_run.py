@@ -24,7 +24,6 @@ def ended(run: Run, stopped: Status) -> SolveResult:
 
 
 def test_objectives_rise_and_bounds_fall() -> None:
-    """Worse structures and weaker bounds leave no trace."""
     run = new_run()
     first = initial_selection(run.problem)
     empty = run.problem.candidates.offsets[:-1]
@@ -43,7 +42,6 @@ def test_objectives_rise_and_bounds_fall() -> None:
 
 
 def test_a_cyclic_incumbent_is_refused() -> None:
-    """A selection with a cycle never becomes the incumbent."""
     run = new_run()
     candidates = run.problem.candidates
     cyclic = candidates.offsets[:-1].copy()
@@ -54,7 +52,6 @@ def test_a_cyclic_incumbent_is_refused() -> None:
 
 
 def test_a_refuted_bound_is_an_error() -> None:
-    """A bound below a known objective, in either order of arrival, is a wrong claim."""
     run = new_run()
     selection = initial_selection(run.problem)
     run.offer(selection)
@@ -67,7 +64,6 @@ def test_a_refuted_bound_is_an_error() -> None:
 
 
 def test_the_callback_hears_every_improvement_and_may_stop() -> None:
-    """The callback gets exactly the trace; a true answer asks for a stop."""
     heard: list[TracePoint] = []
 
     def callback(point: TracePoint) -> bool:
@@ -83,7 +79,6 @@ def test_the_callback_hears_every_improvement_and_may_stop() -> None:
 
 
 def test_the_status_tells_proof_from_stop() -> None:
-    """OPTIMAL when the bound is met, else the limit; an unfinished proof is no result."""
     run = new_run()
     with pytest.raises(SolverError, match="without any structure"):
         ended(run, Status.OPTIMAL)
@@ -97,7 +92,6 @@ def test_the_status_tells_proof_from_stop() -> None:
 
 
 def test_a_wide_gap_tolerance_ends_as_gap_limit() -> None:
-    """A gap within the requested tolerance but above the proof tolerance is a gap limit."""
     run = new_run(gap=0.5)
     run.offer(initial_selection(run.problem))
     run.improve_bound(run.objective * 0.9)  # objectives are negative here

@@ -12,7 +12,6 @@ from marginbn.solvers.run import Deadline, Limits
 
 
 def test_no_limits_by_default() -> None:
-    """Without a time limit there is always time left."""
     deadline = Deadline(Limits())
     assert deadline.remaining() == math.inf
     assert not deadline.expired()
@@ -21,7 +20,6 @@ def test_no_limits_by_default() -> None:
 
 @pytest.mark.parametrize("time", [0.0, -3.0, math.nan])
 def test_time_must_be_positive(time: float) -> None:
-    """The message names the argument, what it must be and what it was."""
     with pytest.raises(
         InputError, match=f"time_limit must be positive seconds or None, got {time}"
     ):
@@ -30,7 +28,6 @@ def test_time_must_be_positive(time: float) -> None:
 
 @pytest.mark.parametrize("nodes", [0, -1])
 def test_nodes_must_be_positive(nodes: int) -> None:
-    """A tree without nodes cannot be searched."""
     with pytest.raises(
         InputError, match=f"node_limit must be a positive integer or None, got {nodes}"
     ):
@@ -39,7 +36,6 @@ def test_nodes_must_be_positive(nodes: int) -> None:
 
 @pytest.mark.parametrize("memory", [0, -1])
 def test_memory_must_be_positive(memory: int) -> None:
-    """No search fits into nothing."""
     with pytest.raises(
         InputError, match=f"memory_limit must be positive bytes or None, got {memory}"
     ):
@@ -48,14 +44,12 @@ def test_memory_must_be_positive(memory: int) -> None:
 
 @pytest.mark.parametrize("gap", [-1e-9, math.inf, math.nan])
 def test_the_gap_must_be_a_number(gap: float) -> None:
-    """A tolerance of zero asks for everything; below zero, or infinite, makes no sense."""
     with pytest.raises(InputError, match="gap_tolerance must be a number of at least 0"):
         Limits(gap=gap)
     assert Limits(gap=0.0).gap == 0.0
 
 
 def test_a_clock_that_started_long_ago_is_expired() -> None:
-    """Time left is never negative, and none left means expired."""
     started = Deadline(Limits(time=1e-3)).start - 10.0
     deadline = Deadline(Limits(time=1e-3), start=started)
     assert deadline.elapsed() >= 10.0
@@ -64,14 +58,12 @@ def test_a_clock_that_started_long_ago_is_expired() -> None:
 
 
 def test_a_long_limit_is_not_expired() -> None:
-    """An hour does not pass between two lines."""
     deadline = Deadline(Limits(time=3600.0))
     assert 0 < deadline.remaining() <= 3600.0
     assert not deadline.expired()
 
 
 def test_the_callback_is_called_when_the_time_is_up() -> None:
-    """Not without a limit, and not after the block has ended."""
     rung = threading.Event()
     with Deadline(Limits(time=1e-3)).calling(rung.set):
         assert rung.wait(timeout=600)

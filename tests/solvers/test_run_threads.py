@@ -15,7 +15,6 @@ def left() -> list[str]:
 
 
 def test_bodies_run_while_the_block_does() -> None:
-    """Each in a thread of its own, until they are sent home."""
     home, here = threading.Event(), threading.Barrier(3)
 
     def body() -> None:
@@ -29,7 +28,6 @@ def test_bodies_run_while_the_block_does() -> None:
 
 
 def test_without_bodies_nothing_happens() -> None:
-    """Nobody is sent home where nobody works."""
     with running([], lambda: pytest.fail("there is nobody")):
         assert left() == []
 

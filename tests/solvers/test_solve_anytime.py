@@ -29,7 +29,6 @@ def problem_for(solver: Solver, *, n_features: int = 4) -> StructureProblem:
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
 def test_an_interrupt_at_any_point_returns_the_best(solver: Solver, nth: int) -> None:
-    """Whichever improvement Ctrl-C follows, the result is the best known then, or better."""
     problem = problem_for(solver)
     best = solve_with(solver, Run(problem)).objective
     heard: list[TracePoint] = []
@@ -49,7 +48,6 @@ def test_an_interrupt_at_any_point_returns_the_best(solver: Solver, nth: int) ->
 def test_an_interrupt_before_any_structure_is_an_interrupt(
     solver: Solver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a structure there is nothing to return, and no solver is to blame."""
     problem = problem_for(solver)
     solve_with(solver, Run(problem))  # whatever has to be loaded is loaded
 
@@ -97,7 +95,6 @@ def test_a_real_signal_ends_dynamic_programming(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("name", ["branch_bound", "branch_cut"])
 def test_one_worker_and_a_node_limit_can_be_repeated(name: str) -> None:
-    """The same trace but for its times, the same structure, the same number of nodes."""
     problem = small_margin_problem(1, n_features=8, n_rows=80, n_classes=4)
     solver = get_solver(name)
     first, second = (
@@ -112,7 +109,6 @@ def test_one_worker_and_a_node_limit_can_be_repeated(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["branch_bound", "branch_cut", "highs"])
 def test_a_node_limit_is_a_normal_ending(name: str) -> None:
-    """The bracket around the optimum is true."""
     problem = small_margin_problem(1, n_features=6, n_rows=60, n_classes=4)
     best = solve_with(get_solver("branch_bound"), Run(problem)).objective
     result = solve_with(get_solver(name), Run(problem, limits=Limits(nodes=1)))

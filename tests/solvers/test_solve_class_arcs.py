@@ -91,7 +91,6 @@ def test_a_feature_with_one_state_has_no_parents_and_costs_nothing(class_arcs: s
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_groups_of_rows(binary: bool) -> None:
-    """Bounds by groups prove the same optimum."""
     rows = sample(4, 3, binary=binary)
     result = solve_structure(problem_of(rows), Search(rows="groups"))
     assert result.status is Status.OPTIMAL

@@ -17,7 +17,6 @@ GAMMAS = (0.01, 0.3, 1.0, 2.5, 9.0)
 @pytest.mark.parametrize("solver", ["branch_bound", "highs"])
 @pytest.mark.parametrize("seed", range(12, 18))
 def test_a_path_of_gammas_finds_every_optimum(seed: int, solver: str) -> None:
-    """The optimum of enumeration, proved, whatever the search starts from."""
     problem = random_problem(np.random.default_rng(seed), 2 + seed % 3)
     start: Structure | None = None
     for gamma in GAMMAS if seed % 2 else reversed(GAMMAS):

@@ -90,7 +90,6 @@ def assert_proves(result: SolveResult, best: float) -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_solver_proves_the_optimum(solver: Solver, name: str) -> None:
-    """Objective, bound and status of every listed problem, judged anew."""
     problem = solvable(solver, PROBLEMS[name]())
     result = solve_with(solver, Run(problem))
     check_result(problem, result)
@@ -99,7 +98,6 @@ def test_every_solver_proves_the_optimum(solver: Solver, name: str) -> None:
 
 
 def test_the_trace_is_monotone_and_heard(solver: Solver) -> None:
-    """Objectives rise, bounds fall, time runs, and the callback hears exactly the trace."""
     problem = some_problem(solver)
     heard = []
     result = solve_with(solver, Run(problem, callback=lambda p: heard.append(p)))
@@ -112,7 +110,6 @@ def test_the_trace_is_monotone_and_heard(solver: Solver) -> None:
 
 
 def test_a_start_is_the_first_point_of_the_trace(solver: Solver) -> None:
-    """A given structure is accepted and never lost."""
     problem = some_problem(solver)
     start = solve_with(solver, Run(problem)).selection
     again = solve_with(solver, Run(problem, start=start))
@@ -121,7 +118,6 @@ def test_a_start_is_the_first_point_of_the_trace(solver: Solver) -> None:
 
 
 def test_a_poor_start_does_no_harm(solver: Solver) -> None:
-    """The empty graph as start ends at the optimum all the same."""
     problem = some_problem(solver)
     best = solve_with(solver, Run(problem)).objective
     poor = feasible_selection(problem.candidates)
@@ -130,7 +126,6 @@ def test_a_poor_start_does_no_harm(solver: Solver) -> None:
 
 
 def test_a_true_answer_of_the_callback_stops(solver: Solver) -> None:
-    """Stopped at the first event: a structure, a finite bound above the optimum, the status."""
     problem = some_problem(solver)
     best = solve_with(solver, Run(problem)).objective
     result = solve_with(solver, Run(problem, callback=lambda point: True))
@@ -141,7 +136,6 @@ def test_a_true_answer_of_the_callback_stops(solver: Solver) -> None:
 
 
 def test_a_time_limit_is_a_normal_ending(solver: Solver) -> None:
-    """Hardly any time: still a structure and a finite bound above the optimum."""
     problem = some_problem(solver)
     best = solve_with(solver, Run(problem)).objective
     result = solve_with(solver, Run(problem, limits=Limits(time=1e-9)))
@@ -151,7 +145,6 @@ def test_a_time_limit_is_a_normal_ending(solver: Solver) -> None:
 
 
 def test_a_wide_gap_may_end_early(solver: Solver) -> None:
-    """With a tolerance of a half the gap that is reported is at most that."""
     problem = some_problem(solver)
     result = solve_with(solver, Run(problem, limits=Limits(gap=0.5)))
     check_result(problem, result)
@@ -160,7 +153,6 @@ def test_a_wide_gap_may_end_early(solver: Solver) -> None:
 
 
 def test_candidates_without_any_graph_are_an_input_error(solver: Solver) -> None:
-    """Required arcs that force a cycle through the class are told, not searched."""
     data = random_table(np.random.default_rng(0), 20, 2, 2).encoded()
     stuck = enumerate_candidates(3, 2, required=((1, 0), (2, 1)))
     problem = solvable(solver, margin_problem(data, stuck))
@@ -170,7 +162,6 @@ def test_candidates_without_any_graph_are_an_input_error(solver: Solver) -> None
 
 @pytest.mark.parametrize("seed", seeds(1, 3))
 def test_the_same_problem_gives_the_same_structure(solver: Solver, seed: int) -> None:
-    """Two runs agree in every parent set."""
     problem = small_margin_problem(seed)
     if solver.can_solve(problem) is not None:
         problem = small_linear_problem(seed)

@@ -173,7 +173,6 @@ def test_a_tree_is_searched_to_its_end() -> None:
 
 
 def test_nothing_is_done_when_the_first_bound_is_good_enough() -> None:
-    """A gap that is closed from the beginning costs no node."""
     result, tree = run_list(tiny(), Limits(gap=1e3))
     assert result.status is Status.GAP_LIMIT
     assert result.nodes == 0
@@ -215,20 +214,17 @@ def test_an_interrupt_that_the_interpreter_wraps_is_an_interrupt() -> None:
 
 
 def test_other_errors_are_raised() -> None:
-    """Nothing is swallowed."""
     with pytest.raises(ZeroDivisionError):
         run_list(tiny(), fate=ZeroDivisionError(), when=1)
 
 
 def test_time_is_watched_between_portions() -> None:
-    """A tree that never looks at the clock ends all the same."""
     result, tree = run_list(tiny(), Limits(time=1e-9))
     assert result.status is Status.TIME_LIMIT
     assert "advance" not in tree.log
 
 
 def test_how_work_ends() -> None:
-    """By itself, by a limit that is polled, or by an interrupt."""
     run = Run(tiny())
     with run.ending():
         run.stopped = Status.NODE_LIMIT

@@ -57,13 +57,11 @@ def alone() -> list[Answer]:
 
 
 def test_threads_give_the_same_answers(alone: list[Answer]) -> None:
-    """Ten fits of five kinds in four threads, to the last bit."""
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(answer, range(10))) == alone
 
 
 def test_two_fits_of_one_problem_at_once(alone: list[Answer]) -> None:
-    """The same fit started in two threads at the same moment."""
     barrier = threading.Barrier(2)
 
     def together(number: int) -> Answer:
@@ -111,11 +109,9 @@ def test_problems_that_share_coefficients(gamma_path: tuple[float, float]) -> No
 
 
 def test_joblib_workers_give_the_same_answers(alone: list[Answer]) -> None:
-    """Two processes, to the last bit."""
     assert Parallel(n_jobs=2)(delayed(answer)(number) for number in range(5)) == alone[:5]
 
 
 def test_joblib_threads_give_the_same_answers(alone: list[Answer]) -> None:
-    """joblib's threads, which scikit-learn's searches may use."""
     found = Parallel(n_jobs=3, backend="threading")(delayed(answer)(n) for n in range(10))
     assert found == alone

@@ -92,13 +92,11 @@ def homes_of(thing: Callable[..., Any]) -> list[Any]:
 
 
 def test_there_are_at_least_six_stories() -> None:
-    """The gallery has something to show."""
     assert len(STORIES) >= 6
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
 def test_pages_lead_somewhere(page: Path) -> None:
-    """Every page and story that a page refers to is there."""
     for target in re.findall(r":doc:`(?:[^`<]*<)?([^`>]+)>?`", page.read_text(encoding="utf-8")):
         base = DOCS if target.startswith("/") else page.parent
         path = (base / target.lstrip("/")).resolve()
@@ -110,7 +108,6 @@ def test_pages_lead_somewhere(page: Path) -> None:
 
 
 def test_every_public_name_has_a_place_in_the_reference() -> None:
-    """The page of the interface lists all top-level names, and nothing that is not there."""
     listed = set(
         re.findall(r"^   ([\w.]+)$", (DOCS / "api" / "index.rst").read_text(), re.MULTILINE)
     )
@@ -176,7 +173,6 @@ def selves(drawn: ElementTree.Element, svg: str) -> list[ElementTree.Element]:
 
 @pytest.mark.slow
 def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
-    """Sphinx runs all stories and finds nothing to complain about."""
     pytest.importorskip("sphinx_gallery", reason="needs the group docs")
     command = ["-m", "sphinx", "-b", "html", "-n", "-W", "--keep-going", "-q"]
     result = subprocess.run(

@@ -118,7 +118,6 @@ def helps() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("page", PAGES + STORIES, ids=lambda page: page.stem)
 def test_pages_are_in_plain_english(page: Path) -> None:
-    """No private words and no long sentences."""
     prose = prose_of(page)
     assert len(prose.split()) > 10, "nothing was read"
     assert faults(prose) == []
@@ -206,7 +205,6 @@ def test_texts_of_the_page_are_in_plain_english() -> None:
 
 
 def test_faults_are_found(tmp_path: Path) -> None:
-    """A private word, a long sentence; nothing in plain ones, nor in code."""
     assert faults("The page says so. It is short.") == ["'says': The page says so."]
     assert len(faults("word " * 31)) == 1
     assert faults("word " * 30 + "\n\n" + "word " * 30) == []

@@ -28,14 +28,12 @@ def run(code: str) -> str:
 
 @pytest.mark.parametrize("name", marginbn.__all__)
 def test_every_public_name_can_be_imported(name: str) -> None:
-    """Each name in __all__ is an attribute that says it comes from marginbn."""
     member = getattr(marginbn, name)
     assert member.__module__.split(".")[0] == "marginbn"
     assert member.__doc__, f"{name} is public and needs a docstring"
 
 
 def test_the_names_of_the_readme_are_there() -> None:
-    """The classes that the style guide promises, and the solving interface."""
     assert {
         "GenerativeBNClassifier",
         "MDLPDiscretizer",
@@ -52,7 +50,6 @@ def test_the_names_of_the_readme_are_there() -> None:
 
 
 def test_all_is_sorted_and_dir_tells_it() -> None:
-    """__all__ has no repetition and dir() shows exactly these names."""
     assert marginbn.__all__ == sorted(set(marginbn.__all__))
     assert dir(marginbn) == marginbn.__all__
 
@@ -66,20 +63,17 @@ def test_type_checkers_see_the_same_names() -> None:
 
 
 def test_unknown_names_are_attribute_errors() -> None:
-    """A misspelt name fails as in any module."""
     with pytest.raises(AttributeError, match="marginbn attribute Bayes"):
         _ = marginbn.Bayes
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
-    """`import marginbn` alone loads neither numpy nor scikit-learn nor a solver."""
     heavy = ("numpy", "scipy", "sklearn", "numba", "highspy", "narwhals", "pandas")
     loaded = run(f"import marginbn, sys; print([m for m in {heavy!r} if m in sys.modules])")
     assert loaded == "[]"
 
 
 def test_solvers_and_compilers_wait_until_a_solve_starts() -> None:
-    """Asking for every public name loads none of the engines."""
     heavy = ("numba", "highspy", "polars")
     loaded = run(
         "import sys, marginbn\n"
@@ -124,7 +118,6 @@ def test_a_library_replaces_no_module() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_packages_keep_their_promises(package: str) -> None:
-    """Every name in the __all__ of a sub-package exists there, listed once."""
     module = importlib.import_module(package)
     names = list(getattr(module, "__all__", []))
     assert len(set(names)) == len(names)

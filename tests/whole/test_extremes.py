@@ -143,7 +143,6 @@ def test_optima_and_bounds_at_the_extremes(name: str, solver: str, binary: bool)
 )
 @pytest.mark.parametrize("smoothing", [1e-6, 1.0, 1e9])
 def test_predictions_are_distributions(classifier: object, smoothing: float) -> None:
-    """Weights over fifteen decades and any smoothing: probabilities that sum to one."""
     codes, weights = table(20, 60, FOUR), wide_weights(20, 60)
     fitted = type(classifier)(**{**classifier.get_params(), "smoothing": smoothing})  # type: ignore[attr-defined]
     fitted.fit(codes[:, 1:], codes[:, 0], weights)
@@ -153,7 +152,6 @@ def test_predictions_are_distributions(classifier: object, smoothing: float) -> 
 
 
 def test_one_row_is_enough() -> None:
-    """A single row of a single class is learned and predicted."""
     for classifier in (NaiveBayesClassifier(), TANClassifier(), MaxMarginBNClassifier()):
         fitted = classifier.fit([["a", 1.5]], ["yes"])
         with pytest.warns(DataWarning, match="never seen"):
@@ -164,7 +162,6 @@ def test_one_row_is_enough() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("binary", [False, True], ids=["SM", "SBM"])
 def test_a_million_rows(binary: bool) -> None:
-    """A million rows equal their distinct rows with counts as weights, and the optimum is right."""
     codes = table(30, 1_000_000, FOUR)
     rows, counts = np.unique(codes, axis=0, return_counts=True)
     case = Extreme(rows, counts.astype(np.float64), FOUR, gamma=2.0)

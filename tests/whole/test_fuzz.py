@@ -36,7 +36,6 @@ def test_every_kept_input_is_read_or_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_kept_inputs_are_small_and_belong_to_a_target() -> None:
-    """The folder holds one folder per target, with inputs that the seeds include."""
     folders = [p for p in (Path(__file__).parents[1] / "fuzz_corpus").iterdir() if p.is_dir()]
     assert {folder.name for folder in folders} <= set(TARGETS)
     for folder in folders:
@@ -74,7 +73,6 @@ CRIMES: dict[str, Callable[[bytes, Path], object]] = {
 
 @pytest.mark.parametrize("name", CRIMES)
 def test_the_watch_sees(name: str, tmp_path: Path) -> None:
-    """Everything that reading must not do is a finding."""
     folder = tmp_path / "own"
     folder.mkdir()
     with pytest.raises(FindingError), watched(folder, cpu_seconds=0.2):

@@ -53,7 +53,6 @@ def many_states(suffix: str, count: int) -> str:
     ],
 )
 def test_a_million_states_are_refused(suffix: str, count: int, tmp_path: Path) -> None:
-    """A variable of a million states is an error that says how many there may be."""
     path = tmp_path / f"n{suffix}"
     path.write_text(many_states(suffix, count), encoding="utf-8")
     with pytest.raises(
@@ -64,7 +63,6 @@ def test_a_million_states_are_refused(suffix: str, count: int, tmp_path: Path) -
 
 
 def test_a_model_with_a_million_states_is_refused(tmp_path: Path) -> None:
-    """The same for the file of a classifier."""
     classifier = NaiveBayesClassifier().fit([["a"], ["b"]], [0, 1])
     from marginbn import save_model
 
@@ -78,7 +76,6 @@ def test_a_model_with_a_million_states_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_no_reader_accepts_is_not_written(tmp_path: Path) -> None:
-    """A network with too many states is refused when it is saved, not when it is needed."""
     states = tuple(map(str, range(100_001)))
     table = np.full(len(states), -np.log(len(states)))
     network = BayesianNetwork(Structure(((),)), (Variable("id", states),), (table,))
@@ -107,7 +104,6 @@ probability ( b | a ) { (0) .5 .5; (1) .5 .5; }""",
 
 @pytest.mark.parametrize("suffix", CYCLES)
 def test_a_cyclic_graph_is_refused(suffix: str, tmp_path: Path) -> None:
-    """Two variables that are each other's parents, in every format."""
     path = tmp_path / f"n{suffix}"
     path.write_text(CYCLES[suffix], encoding="utf-8")
     with pytest.raises(FormatError, match="the graph has a directed cycle"):
@@ -115,7 +111,6 @@ def test_a_cyclic_graph_is_refused(suffix: str, tmp_path: Path) -> None:
 
 
 def test_scores_without_an_acyclic_choice_are_refused(tmp_path: Path) -> None:
-    """Candidate parent sets that force a cycle."""
     path = tmp_path / "s.jkl"
     path.write_text("2\na 1\n-1 1 b\nb 1\n-1 1 a\n", encoding="utf-8")
     with pytest.raises(FormatError, match="directed cycle"):
@@ -145,7 +140,6 @@ def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(tmp_path: Path) -> No
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 @pytest.mark.parametrize("load", [load_model, load_network])
 def test_deep_brackets_are_refused(opening: str, load: object, tmp_path: Path) -> None:
-    """A hundred thousand brackets do not exhaust the stack."""
     path = tmp_path / "n.json"
     path.write_text(opening * 100_000, encoding="utf-8")
     words = r"nested too deeply|Expected `object`, got `array`|unknown field"
@@ -187,7 +181,6 @@ def test_a_wrong_random_state_is_our_error(random_state: object) -> None:
     ],
 )
 def test_wrong_arguments_of_fit_are_our_errors(X: object, y: object, weights: object) -> None:
-    """Shapes, lengths, labels and weights: an InputError, whoever noticed."""
     with pytest.raises(InputError):
         NaiveBayesClassifier().fit(X, y, weights)
 

@@ -66,7 +66,6 @@ def advise(module: str, package: str) -> str:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_module_has_a_place(module: str) -> None:
-    """A new module must be put on the list, where its imports demand."""
     try:
         place(module)
     except KeyError as error:
@@ -75,7 +74,6 @@ def test_every_module_has_a_place(module: str) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_point_up(module: str) -> None:
-    """No module imports what is listed below it, nor the package that it is part of."""
     source = MODULES[module].read_text(encoding="utf-8")
     if module == "marginbn":
         assert list(read_imports(source, MODULES)) == [], "the public names are imported lazily"
@@ -91,7 +89,6 @@ def test_imports_point_up(module: str) -> None:
 
 
 def test_there_is_no_cycle() -> None:
-    """All modules can be put in a row, siblings included."""
     graph = {
         name: set(read_imports(path.read_text(encoding="utf-8"), MODULES)) - {"marginbn"}
         for name, path in MODULES.items()
@@ -120,7 +117,6 @@ def test_siblings_do_not_import_one_another(package: str, siblings: tuple[str, .
 
 @pytest.mark.parametrize("module", sorted(set(MODULES) - NAMERS))
 def test_nobody_else_imports_by_string(module: str) -> None:
-    """Only the public names and the solver registry name modules in strings."""
     tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
     named = [
         node.value
@@ -147,7 +143,6 @@ def test_the_checker_shares_no_code_with_the_search() -> None:
 
 
 def test_the_list_names_no_layer_twice() -> None:
-    """Every layer has one place."""
     for package, names in ORDERS.items():
         assert len(set(names)) == len(names), package
 
@@ -235,7 +230,6 @@ def test_tests_are_in_the_folder_of_what_they_test(path: str) -> None:
 
 
 def test_every_layer_exists() -> None:
-    """The list names nothing that does not exist."""
     for package, names in ORDERS.items():
         missing = [name for name in names if f"{package}.{name}" not in MODULES]
         assert not missing, f"docs/{LIST.name} lists {missing} in {package}"

@@ -239,7 +239,6 @@ def test_a_copy_by_hand() -> None:
 
 @pytest.mark.parametrize(("seed", "n_features"), CASES)
 def test_margin_optima_change_as_theory_says(seed: int, n_features: int) -> None:
-    """Permutations, relabelling, weights, constant and copied features, parents and gamma."""
     check_changes(seed, n_features)
 
 

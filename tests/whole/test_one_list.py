@@ -85,7 +85,6 @@ def default_in_help(text: str) -> str:
     ],
 )
 def test_choices_of_the_command_line_are_the_registries(choices: Any, name: str) -> None:
-    """Same names, same order."""
     assert get_args(choices) == NAMES[name]
 
 
@@ -99,7 +98,6 @@ def test_methods_are_all_classifiers() -> None:
 
 
 def test_help_names_every_format() -> None:
-    """Words in help texts, without one that does not exist."""
     words = re.findall(r"[\w-]+", option_help(model.export, "to"))
     assert [word for word in words if word in NAMES["format"]] == list(NAMES["format"])
 
@@ -182,7 +180,6 @@ def test_help_gives_the_defaults_that_are_computed() -> None:
 
 
 def test_commands_have_the_defaults_of_what_they_call() -> None:
-    """report measures as make_report does."""
     report, written = defaults_of(model.report), defaults_of(page.make_report)
     assert (report["folds"], report["fold_time"]) == (
         written["n_folds"],
@@ -191,13 +188,10 @@ def test_commands_have_the_defaults_of_what_they_call() -> None:
 
 
 def test_the_default_share_held_out_is_in_the_help() -> None:
-    """As a number."""
     assert float(default_in_help(option_help(fit.fit, "holdout"))) == options.DEFAULT_HOLDOUT
 
 
 def test_docstrings_of_exports_list_the_formats() -> None:
-    """save_network names all formats, load_network those that can be read."""
-
     def named(function: Any) -> list[str]:
         section = (inspect.getdoc(function) or "").split("\nformat\n")[1].split("by\n")[0]
         return re.findall(r'``"([\w-]+)"``', section)

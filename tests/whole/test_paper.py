@@ -27,7 +27,6 @@ def gamma(p):
 
 @pytest.mark.parametrize(("name", "figure"), [("chess", 87.34), ("mofn-3-7-10", 86.72)])
 def test_naive_bayes(name, figure):
-    """Naive Bayes reproduces table 2 to the last digit where the split is certain."""
     assert accuracy(NaiveBayesClassifier(), name) == figure
 
 
@@ -36,7 +35,6 @@ def test_naive_bayes(name, figure):
     [("chess", 91.74, -26384.022), ("mofn-3-7-10", 88.28, -2202.5831)],
 )
 def test_mdl(name, figure, objective):
-    """Exact MDL with two parents reproduces table 2; mofn needs parents of the class."""
     classifier = GenerativeBNClassifier(score="mdl", max_parents=2)
     assert accuracy(classifier, name) == figure
     assert classifier.objective_ == pytest.approx(objective, abs=5e-4)
@@ -45,7 +43,6 @@ def test_mdl(name, figure, objective):
 
 @pytest.mark.parametrize("p", [0.6, 0.8])
 def test_soft_margin(p):
-    """The soft margin with two parents reproduces table 2 on mofn-3-7-10."""
     assert accuracy(MaxMarginBNClassifier(gamma=gamma(p)), "mofn-3-7-10") == 92.19
 
 

@@ -17,7 +17,6 @@ SPARE = 0.01
 
 
 def test_every_number_has_a_limit() -> None:
-    """The file and the measurement name the same things."""
     assert LIMITS.keys() == NUMBERS.keys()
 
 

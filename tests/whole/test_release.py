@@ -66,7 +66,6 @@ def test_the_bill_is_a_closed_graph() -> None:
 
 
 def test_the_bill_is_the_same_twice() -> None:
-    """Only the time of the commit changes it."""
     assert bill() == bill()
     assert bill("0") != bill()
 

@@ -34,14 +34,12 @@ TEXTS = find_texts()
 
 
 def test_the_texts_are_found() -> None:
-    """README, a guide, an example and a module are among them."""
     assert {"README.md", "docs/guide/cli.rst", "src/marginbn/cli/options.py"} <= TEXTS.keys()
     assert any(name.startswith("examples/") for name in TEXTS)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_text_mentions_it(name: str) -> None:
-    """As a word of its own; the changelog may."""
     word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
     found = [path for path, text in TEXTS.items() if word.search(text)]
     assert not found, f"{name} was deleted, but is mentioned in {', '.join(found)}"

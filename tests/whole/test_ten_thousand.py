@@ -73,7 +73,6 @@ def test_problems_cover_what_they_promise() -> None:
 
 
 def test_faults_are_seen() -> None:
-    """A bound below, an objective above and one too low are each told."""
     record = judge(1)
     assert record["wrong"] == []
     from marginbn.solvers import solve_structure
@@ -94,7 +93,6 @@ def test_a_few_problems(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, COUNT, CHUNK))
 def test_ten_thousand_problems(first: int) -> None:
-    """0 wrong optima, 0 bounds below the optimum, 0 time limits overrun by more than a second."""
     records = [judge(seed) for seed in range(first, first + CHUNK)]
     assert [fault for record in records for fault in record["wrong"]] == []
     assert max(record["overrun"] for record in records) <= 1.0

@@ -24,7 +24,6 @@ def test_a_sample_is_right(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, COUNT, CHUNK))
 def test_three_thousand_networks_are_right(first: int) -> None:
-    """0 wrong optima, 0 bounds below the optimum."""
     judged = [judge(seed) for seed in range(first, first + CHUNK)]
     assert [fault for record in judged for fault in record["wrong"]] == []
 
@@ -52,6 +51,5 @@ def test_faults_are_named() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, COUNT, 250))
 def test_three_thousand_networks(first: int) -> None:
-    """0 wrong optima, whatever is on or off."""
     records = [judge(seed) for seed in range(first, first + 250)]
     assert [fault for record in records for fault in record["wrong"]] == []

@@ -173,7 +173,6 @@ def check_fixing(case: Case, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_structures_of_a_box_are_those_of_the_definition(seed: int) -> None:
-    """The array code that lists the structures of a box agrees with :func:`in_box`."""
     case = random_case(30000 + seed)
     everything = [tuple(row) for row in all_structures(case.inst.n_features).tolist()]
     assert case.structures == [z for z in everything if in_box(case.inst, case.box, z)]
@@ -181,7 +180,6 @@ def test_structures_of_a_box_are_those_of_the_definition(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", seeds(60, 250))
 def test_propagation_keeps_the_structures(seed: int) -> None:
-    """No rule of the propagation changes the set of structures."""
     check_propagation(random_case(seed))
 
 
@@ -203,7 +201,6 @@ def test_fixing_loses_nothing_above_the_cutoff(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", seeds(40, 120))
 def test_split_is_a_partition(seed: int) -> None:
-    """Every structure of a box lies in exactly one side of every candidate."""
     case = random_case(9000 + seed, largest=3)
     n = case.inst.n_features
     for kind, i, j in [(SLOT, 0, n), (SLOT, 0, 1), (EDGE, 1, 0), (RELEVANCE, 1, 0), (MEMBER, 0, 0)]:

@@ -65,7 +65,6 @@ def solver_for(seed: int) -> BranchBoundSolver:
 
 @pytest.mark.parametrize("seed", range(90))
 def test_equals_enumeration(seed: int) -> None:
-    """Small random problems are solved to the optimum that enumeration finds."""
     rng = np.random.default_rng(seed)
     check_against_enumeration(random_problem(rng, 2 + seed % 3), solver_for(seed), seed)
 
@@ -92,7 +91,6 @@ def larger_problem() -> StructureProblem:
 @pytest.mark.parametrize("heuristics", [True, False])
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_workers_share_one_tree(n_jobs: int, heuristics: bool) -> None:
-    """Several workers prove the optimum that one worker proves."""
     solver = BranchBoundSolver(heuristics=heuristics)
     alone = solve_with(solver, Run(larger_problem()))
     together = solve_with(solver, Run(larger_problem(), n_jobs=n_jobs))
@@ -217,8 +215,6 @@ def test_interrupt_with_workers() -> None:
 
 
 def test_a_failing_worker_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error in another thread is raised by the call, not swallowed."""
-
     receive = workers.Worker.receive
 
     def fail(self: workers.Worker) -> None:
@@ -340,7 +336,6 @@ def test_a_path_of_gammas_computes_coefficients_once(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("kind", ["multiclass", "binary"])
 def test_coefficients_equal_the_definition(kind: MarginKind) -> None:
-    """Columns, rows and magnitudes of the arrays against the columns of the problem."""
     problem = margin_problem(larger_data(), enumerate_candidates(10, 2), margin=kind)
     encoding = frank_wolfe.encode(problem)
     inst = encoding.instance
@@ -366,7 +361,6 @@ def test_coefficients_are_forgotten_with_their_problem() -> None:
 
 
 def test_same_seed_same_run() -> None:
-    """One worker with a node limit is deterministic."""
     runs = [
         solve_with(BranchBoundSolver(), Run(larger_problem(), limits=Limits(nodes=40), seed=5))
         for _ in range(2)
@@ -377,7 +371,6 @@ def test_same_seed_same_run() -> None:
 
 
 def test_trace_is_monotone() -> None:
-    """Objectives only rise, bounds only fall, and no bound is below an objective."""
     trace = solve_with(BranchBoundSolver(), Run(larger_problem(), limits=Limits(nodes=200))).trace
     for before, after in pairwise(trace):
         assert after.objective >= before.objective
@@ -396,7 +389,6 @@ def test_scaled_weights_give_the_same_structure_value(scale: float) -> None:
 
 
 def test_refuses_what_it_cannot_solve() -> None:
-    """Three parents and unrestricted candidates are refused with a reason."""
     variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(5))
     for options in ({"max_parents": 3}, {"max_parents": 2, "class_restricted": False}):
         candidates = enumerate_candidates(5, **options)
@@ -405,6 +397,5 @@ def test_refuses_what_it_cannot_solve() -> None:
 
 
 def test_importing_the_solver_does_not_import_numba() -> None:
-    """numba is loaded when a solve starts, not before."""
     code = "import sys, marginbn.solvers.branch_bound; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

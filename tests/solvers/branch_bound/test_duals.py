@@ -174,7 +174,6 @@ def test_stale_weights_move_when_they_must(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_objectives_equal_the_definition(seed: int) -> None:
-    """Of every vertex: linear part plus the capped smallest margins."""
     inst = instance_of(seed)
     rng = np.random.default_rng(seed)
     for _ in range(10):

@@ -75,7 +75,6 @@ def tracked_relaxation(problem: StructureProblem) -> tuple[HybridRelaxation, Row
 
 
 def test_multipliers_are_feasible_in_exact_arithmetic():
-    """After clipping and shrinking, no sample's multipliers exceed its weight even by rounding."""
     rng = np.random.default_rng(0)
     for _ in range(50):
         weights = rng.uniform(0.1, 5.0, 4)
@@ -91,7 +90,6 @@ def test_multipliers_are_feasible_in_exact_arithmetic():
 
 
 def test_feasible_multipliers_stay_as_they_are():
-    """Multipliers that need no repair are not touched."""
     multipliers, sums = feasible_multipliers(
         np.array([0.5, 0.25]), np.array([0, 0]), np.array([1.0])
     )
@@ -130,7 +128,6 @@ def random_prices(problem, rng, edges=()):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_random_multipliers_bound_every_structure(seed):
-    """For any multipliers no acyclic selection lies above the bound of its candidates."""
     problem = random_problem(seed)
     rng = np.random.default_rng(seed)
     selections = all_selections(problem)
@@ -208,7 +205,6 @@ def test_prices_by_hand():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_relaxation_bounds_every_allowed_structure(seed):
-    """At random nodes the relaxation's bound covers every structure that the node contains."""
     problem = random_problem(3 * seed + 1)
     rng = np.random.default_rng(seed)
     selections = all_selections(problem)
@@ -312,7 +308,6 @@ def test_forced_arcs_forbid_the_way_back():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_exchange_values_equal_the_definition(seed):
-    """The score of every exchange is the objective of the exchanged selection."""
     problem = random_problem(seed)
     instance = build_instance(problem)
     selection = all_selections(problem)[0]
@@ -340,7 +335,6 @@ def test_local_search_returns_better_acyclic_selections(dense_bytes):
 
 
 def test_rounding_keeps_an_integral_point():
-    """A point that is an acyclic selection rounds to itself."""
     problem = small_linear_problem(n_features=3)
     instance = build_instance(problem)
     finder = IncumbentSearch(instance, 0)
@@ -374,14 +368,12 @@ def assert_exact(problem: StructureProblem, solver: BranchCutSolver, seed: int) 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_problems_are_solved_exactly(seed, mode, monkeypatch):
-    """On small random problems the optimum equals that of exhaustive search."""
     if mode == "random":
         monkeypatch.setattr(engine, "Chooser", RandomChooser)
     assert_exact(random_problem(seed), MODES[mode], seed)
 
 
 def test_columns_priced_in_give_the_same_optimum(monkeypatch):
-    """Programmes that start with few columns end with the same optimum."""
     from marginbn.solvers.branch_cut import engine, relaxation
 
     monkeypatch.setattr(relaxation, "ALL_COLUMNS", 0)
@@ -392,7 +384,6 @@ def test_columns_priced_in_give_the_same_optimum(monkeypatch):
 
 
 def test_columns_on_demand_give_the_same_optimum(monkeypatch):
-    """Without the dense margin matrix the result is the same."""
     problem = small_margin_problem(2, n_features=3, max_parents=3)
     best = brute_force(problem)
     monkeypatch.setattr(BranchCutShape, "divide", lambda *_: Division(0, 0, 10**9))
@@ -452,7 +443,6 @@ def test_fixing_keeps_every_better_structure():
 
 
 def test_start_comes_first_even_if_its_candidates_are_dominated():
-    """A start made of dominated candidates is the first point of the trace, not the end."""
     problem = small_linear_problem(1, n_rows=30, n_features=4, score="mdl")
     start = all_selections_worst(problem)
     result = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING, start=start))

@@ -160,7 +160,6 @@ def test_two_cycle_by_hand():
 
 @RESTRICTED
 def test_no_acyclic_graph_violates_a_cluster(restricted):
-    """On four variables every cluster row holds for every acyclic graph, with equality for some."""
     candidates = enumerate_candidates(4, 3, class_restricted=restricted)
     points = np.array(
         [point_of(candidates, graph) for graph in oracles.all_graphs(4, 3, restricted)]
@@ -186,7 +185,6 @@ def test_both_forms_of_the_row_agree_with_the_free_mass(restricted):
 
 
 def test_enumeration_lists_exactly_the_violated_clusters():
-    """Enumeration finds a cluster if and only if its free mass is below one."""
     candidates = enumerate_candidates(4, 2, class_restricted=False)
     support = Support.of(candidates, random_point(np.random.default_rng(1), candidates))
     found = set(separate_by_enumeration(support))
@@ -196,7 +194,6 @@ def test_enumeration_lists_exactly_the_violated_clusters():
 
 
 def test_descent_never_ends_above_its_start():
-    """The descent ends in a cluster of two or more with no larger free mass than its start."""
     candidates = enumerate_candidates(5, 3, class_restricted=False)
     rng = np.random.default_rng(2)
     for _ in range(20):
@@ -208,7 +205,6 @@ def test_descent_never_ends_above_its_start():
 
 
 def test_cycles_of_selections_have_no_free_mass():
-    """A cyclic graph gives a cluster of free mass zero, an acyclic one gives none."""
     choices = [oracles.parent_sets(v, 4, 2, False) for v in range(4)]
     candidates = enumerate_candidates(4, 2, class_restricted=False)
     rng = np.random.default_rng(3)
@@ -223,7 +219,6 @@ def test_cycles_of_selections_have_no_free_mass():
 
 @RESTRICTED
 def test_compiled_separation_finds_only_violated_clusters(restricted):
-    """Whatever the compiled separation returns is violated, with the free mass it says."""
     candidates = enumerate_candidates(5, 3, class_restricted=restricted)
     rng = np.random.default_rng(4)
     usable = np.ones(5, dtype=bool)
@@ -248,7 +243,6 @@ def test_compiled_separation_finds_only_violated_clusters(restricted):
 
 
 def test_compiled_descent_equals_the_readable_one():
-    """Both descents end at the same free mass from every pair."""
     candidates = enumerate_candidates(5, 3, class_restricted=False)
     rng = np.random.default_rng(6)
     everybody = np.ones(5, dtype=bool)
@@ -435,7 +429,6 @@ def test_the_most_violated_facets_are_found(seed: int) -> None:
 
 
 def test_rows_without_dead_candidates() -> None:
-    """Rows made before and after say the same about the candidates that are left."""
     candidates = enumerate_candidates(4, 2, class_restricted=False)
     pool = RowPool(instance_of(candidates))
     early = pool.cluster({0, 1, 2})

@@ -77,7 +77,6 @@ def test_a_node_limit_leaves_the_others_open() -> None:
 
 
 def test_a_row_has_one_number() -> None:
-    """Whoever asks for a cluster or an edge again gets the number of that row."""
     problem = small_margin_problem(0, n_features=5)
     pool = RowPool(build_instance(problem))
     pairs = list(itertools.combinations(range(6), 2))
@@ -92,7 +91,6 @@ def test_a_row_has_one_number() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_optimum_is_never_cut_off(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every node that contains the optimum has a bound above it."""
     problem = small_margin_problem(seed, n_rows=30, n_features=4, max_parents=3, gamma=1.0)
     best = best_selection(problem)
     objective = problem.evaluate(best)
@@ -117,7 +115,6 @@ def test_the_optimum_is_never_cut_off(seed: int, monkeypatch: pytest.MonkeyPatch
 
 
 def test_bounds_are_true_at_every_moment() -> None:
-    """No bound told falls below the optimum."""
     problem = hard_problem()
     best = brute_force(problem)
     bounds: list[float] = []

@@ -1,8 +1,7 @@
 """Maximum arborescence with dual prices, compiled.
 
-The mathematics and a readable version are in ``tests/support/arborescence.py``. Here a greedy
-attempt comes first (every node takes its best entering arc); where that closes cycles, paths grow
-backwards and contract them.
+The mathematics is in ``docs/theory/arborescence.rst``. A greedy attempt comes first (every node
+takes its best entering arc); where that closes cycles, paths grow backwards and contract them.
 
 *Rows of tails.* Only what enters a contracted node x changes, so x has a row over the *original*
 tails j outside x:
