@@ -83,6 +83,8 @@ MAKERS: dict[str, Callable[[], tuple[BaseBNClassifier, Any]]] = {
     "iris, naive": lambda: _fit(NaiveBayesClassifier(), bundled("iris")),
     "wine, tree": lambda: _fit(TANClassifier(), bundled("wine")),
     "digits, naive": lambda: _fit(NaiveBayesClassifier(), bundled("led-7")),
+    "iris, trained": lambda: _fit(TANClassifier(parameters="trained"), bundled("iris")),
+    "shop, trained": lambda: _fit(TANClassifier(parameters="trained", missing="state"), shop(400)),
     "shop, a state for missing": lambda: _fit(TANClassifier(missing="state"), shop(400)),
     "shop, rare categories merged": lambda: _fit_with_few_states(
         NaiveBayesClassifier(missing="state"), shop(400)

@@ -139,6 +139,8 @@ def _look_up(term: Term, table: FloatArray, axis: int = 0) -> str:
     name, cases = _own("c", term.members[axis]), []
     for row in range(table.shape[0]):
         codes = np.flatnonzero(term.groups[axis] == row).tolist()
+        if not codes:  # such as the row of missing values where they have no code
+            continue
         if len(codes) == 1:
             condition = f"{name} = {codes[0]}"
         elif codes[-1] - codes[0] == len(codes) - 1:
