@@ -648,26 +648,6 @@ def test_searches_ended_by_a_clock_are_compared_by_what_was_dealt(tmp_path):
     assert records.differences(first, write("b", "optimal", 1.0, "x", nodes=6, jobs=2)) == []
 
 
-@pytest.mark.slow
-def test_kill_ten_times(folder, tmp_path):
-    """Ten kills at random moments, exact searches and two processes included, change nothing."""
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    methods = ("nb", "tan", "mdl", "sm", "sbm", "svm", "bdeu", "hgb", "logistic")
-    options = ("--sets", "corral", "iris", "--inner-limit", "60", "--final-limit", "60")
-    options += ("--methods", *methods)
-    rng = np.random.default_rng(0)
-    for _ in range(10):
-        before, victim = n_lines(killed), start_run(folder, killed, "--jobs", "2", *options)
-        while victim.poll() is None and n_lines(killed) == before:
-            time.sleep(0.01)
-        time.sleep(rng.uniform(0.0, 1.0))  # somewhere in the units that follow the first
-        kill(victim)
-    assert start_run(folder, killed, *options).wait() == 0
-    assert start_run(folder, whole, *options).wait() == 0
-    assert records.differences(killed, whole) == []
-    assert len(list(records.read_records(whole))) == 2 * len(methods) - 1
-
-
 def test_time_left():
     """The estimate scales predicted seconds by how long the finished units took."""
     units = [Unit("d", "nb", 0, fold) for fold in range(3)]
