@@ -20,7 +20,6 @@ from typing import Any, TextIO, get_args
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as types
 import typer
 
 from marginbn.classifiers.base import BaseBNClassifier
@@ -250,24 +249,14 @@ def encode_rows(rows: LabelledTable, settings: TableSettings) -> EncodedData:
 
 # --- answers ---
 
-FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
-"""What spreadsheets take for the beginning of a formula, or skip before one."""
-
 QUOTE_NEEDED = r'[,"\r\n]'
 
-NEGATIVE_NUMBER = r"^-[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$"
 
-
-def write_csv_chunks(
-    target: str | PathLike[str] | TextIO,
-    chunks: Iterable[pa.Table],
-    *,
-    for_spreadsheets: bool = False,
-) -> None:
+def write_csv_chunks(target: str | PathLike[str] | TextIO, chunks: Iterable[pa.Table]) -> None:
     """Write a CSV file, packed if its name ends in .gz, or to an open stream; what is missing
     becomes an empty field.
     """
-    texts = _csv_texts(chunks, for_spreadsheets)
+    texts = _csv_texts(chunks)
     if not isinstance(target, (str, PathLike)):
         target.writelines(texts)
         return
@@ -281,19 +270,12 @@ def write_csv_chunks(
         stream.writelines(texts)
 
 
-def _csv_texts(chunks: Iterable[pa.Table], for_spreadsheets: bool) -> Iterator[str]:
+def _csv_texts(chunks: Iterable[pa.Table]) -> Iterator[str]:
     """The header not before there are rows: they may be unusable."""
-    is_first = True
-    for chunk in chunks:
-        if for_spreadsheets:
-            columns = [as_plain_texts(column) for column in chunk.columns]
-            names = as_plain_texts(pa.chunked_array([chunk.column_names])).to_pylist()
-            chunk = pa.Table.from_arrays(columns, names=names)
-        if is_first:
-            header = pa.table({str(i): [name] for i, name in enumerate(chunk.column_names)})
-            yield _csv_text(header)
+    for position, chunk in enumerate(chunks):
+        if position == 0:
+            yield _csv_text(pa.table({str(i): [n] for i, n in enumerate(chunk.column_names)}))
         yield _csv_text(chunk)
-        is_first = False
 
 
 def _csv_text(rows: pa.Table) -> str:
@@ -310,23 +292,6 @@ def _csv_fields(column: pa.ChunkedArray) -> pa.ChunkedArray:
     doubled = pc.replace_substring(texts, '"', '""')
     quoted = pc.binary_join_element_wise('"', doubled, '"', "")
     return pc.if_else(pc.match_substring_regex(texts, QUOTE_NEEDED), quoted, texts)
-
-
-def as_plain_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts as a spreadsheet shows them without computing anything; numbers stay numbers, those
-    that a text file holds too.
-
-    Examples
-    --------
-    >>> as_plain_texts(pa.chunked_array([["=1+1", "red", "-1.5"]])).to_pylist()
-    ["'=1+1", 'red', '-1.5']
-    """
-    if not (types.is_string(column.type) or types.is_large_string(column.type)):
-        return column
-    is_number = pc.match_substring_regex(column, NEGATIVE_NUMBER)
-    is_risky = pc.and_not(pc.match_substring_regex(column, FORMULA), is_number)
-    quote, empty = (pa.scalar(text, column.type) for text in ("'", ""))
-    return pc.if_else(is_risky, pc.binary_join_element_wise(quote, column, empty), column)
 
 
 def write_parquet_chunks(path: str | PathLike[str], chunks: Iterable[pa.Table]) -> None:

@@ -21,6 +21,7 @@ from marginbn.cli.running import (
     OPEN_GAP,
     ProgressLine,
     note,
+    note_files,
     print_json,
     print_text,
     print_verdict,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from marginbn.classifiers.measures import Quality
     from marginbn.data.inspection import DataReport
     from marginbn.data.labelled import LabelledTable
-    from marginbn.report.summary import AccuracyLine
 
 
 def fit(
@@ -96,10 +96,7 @@ def fit(
         print_outcome(outcome)
     if output is None:
         note("Not saved; add --output model.json to keep it for `marginbn predict`.", quiet or json)
-    elif saved:
-        note(f"Saved in {output}.", quiet)
-    if certificate is not None and certificate.exists():
-        note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
+    note_files(output if saved else None, certificate, quiet)
     if not saved:
         return ERROR
     result = classifier.result_
@@ -127,19 +124,11 @@ class Outcome:
         logistic = {} if self.logistic is None else {"logistic_accuracy": self.logistic}
         return {**self.quality.numbers(), **logistic}
 
-    @property
-    def accuracies(self) -> list[AccuracyLine]:
-        """Accuracy on held-out rows, where it was measured."""
-        from marginbn.report.summary import AccuracyLine
-
-        return [] if self.quality is None else [AccuracyLine.of(self.quality)]
-
     def record(self) -> dict[str, Any]:
         """As JSON values."""
         from marginbn.report.summary import summarise
 
-        return summarise(self.classifier, self.accuracies) | {
-            "quality": None if self.quality is None else self.quality.to_dict(),
+        return summarise(self.classifier, self.quality) | {
             "n_rows_of_measured_model": self.n_learned,
             "data": None if self.data is None else self.data.to_dict(),
             **({} if self.logistic is None else {"logistic_accuracy": self.logistic}),
@@ -224,11 +213,12 @@ def measure_double(
             warnings.simplefilter("ignore")  # given already, by the first fit
             with showing_progress(double, quiet):
                 double.fit_rows(train)
+            quality = measure(double, held_out)
     except KeyboardInterrupt:
         return outcome
     if double.status_ == "interrupted":
         return outcome
-    return replace(outcome, quality=measure(double, held_out), n_learned=train.n_rows)
+    return replace(outcome, quality=quality, n_learned=train.n_rows)
 
 
 def print_trained(outcome: Outcome, saved: Path | None) -> None:
@@ -247,16 +237,14 @@ def print_outcome(outcome: Outcome) -> None:
     from marginbn.report.summary import describe
 
     classifier, quality, result = outcome.classifier, outcome.quality, outcome.classifier.result_
-    text = describe(classifier, outcome.accuracies, text_width())
+    text = describe(classifier, quality, text_width())
     print_verdict(text, proved=None if result is None else result.is_optimal)
     if quality is None:
         return
     told = ["", f"Quality on {counted(quality.n_rows, 'held-out row')}"]
     if outcome.n_learned is not None:
-        n_rows = classifier.n_samples_ + classifier.n_dropped_
         told += textwrap.wrap(
-            f"Measured for a model learned from the other {outcome.n_learned} rows. The model "
-            f"itself is learned from all {n_rows} rows.",
+            "Measured for a model of the other rows. The model itself is learned from all rows.",
             text_width(),
         )
     print_text("\n".join([*told, *quality.lines()]))

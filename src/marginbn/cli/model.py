@@ -20,7 +20,7 @@ from marginbn.cli.running import (
     text_width,
     try_outputs,
 )
-from marginbn.exceptions import InputError
+from marginbn.exceptions import FormatError, InputError
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
@@ -46,7 +46,12 @@ def load_any(model: Path, certificate: Path | None = None) -> Any:
 
     if model.suffix.lower() == ".bif":
         return load_network(model)
-    found: Any = load_model(model, object)
+    try:
+        found: Any = load_model(model, object)
+    except FormatError as error:
+        if "JSON is malformed" not in str(error):
+            raise
+        raise InputError(f"{model} is no file of `marginbn fit` or `learn`; give one") from None
     if certificate is not None:
         from marginbn.classifiers.claims import verify_model
 
@@ -86,7 +91,7 @@ def show(
         print_json(summarise(found) | ({"network": network_to_dict(network)} if tables else {}))
         return
     proved = found is not network and is_proved(found)
-    print_verdict(describe(found, (), text_width()), proved=proved)
+    print_verdict(describe(found, text_width()), proved=proved)
     if tables:
         print_text(f"\n{describe_tables(network, text_width())}")
 
@@ -135,10 +140,6 @@ def report(
             metavar="N", help="Folds of a cross-validation next to simpler methods; 0 for none."
         ),
     ] = 0,
-    fold_time: Annotated[
-        float,
-        options.search_option(metavar="S", help="Most seconds for the search in a fold."),
-    ] = 10.0,
     certificate: ProofOption = None,
     quiet: options.QuietOption = False,
 ) -> None:
@@ -171,7 +172,6 @@ def report(
             title=title,
             data_name=None if data is None else Path(data).name,
             n_folds=folds,
-            fold_time_limit=fold_time,
             on_fold=on_fold,
         )
     page.save(output)
@@ -218,7 +218,7 @@ Format = Literal["json", "bif", "dot", "svg", "sql", "onnx"]
 """Those of networks and of deployed classifiers; a test compares them with the registries."""
 
 COUNTED = "Counted tables; the classifier predicts with trained ones (marginbn predict, --to sql)"
-"""Of an exported network whose classifier has trained tables."""
+"""Of the tables of an exported network whose classifier has trained ones."""
 
 
 def export(
@@ -262,14 +262,15 @@ def export(
         _deploy(load_checked(model, None), chosen, output, table, keep or None)
         return
     found = load_any(model)
-    is_trained = getattr(found, "class_model_", None) is not None
-    text = f"// {COUNTED}\n" if is_trained and chosen == "bif" else ""
+    is_counted = getattr(found, "class_model_", None) is not None and chosen in ("bif", "json")
+    text = f"// {COUNTED}\n" if is_counted and chosen == "bif" else ""
     text += NETWORK_FORMATS[chosen].to_text(getattr(found, "network_", found))
     if output is None:
         data_stream().write(text)
     else:
         write_text(output, text)
-    if is_trained:
+        note(f"Wrote {output}.")
+    if is_counted:
         note(f"{COUNTED}.")
 
 
@@ -290,5 +291,6 @@ def _deploy(
         data_stream().write(to_sql(model, table, keep))
     else:
         export_model(model, output, to, table=table, keep=keep)
+        note(f"Wrote {output}.")
     if model.refuses_rows:
         note(UNANSWERED)

@@ -416,7 +416,6 @@ OPTION_NAMES = {
     "n_jobs": "--jobs",
     "dask": "--jobs",
     "n_folds": "--folds",
-    "fold_time_limit": "--fold-time",
 }
 """Options whose name is not that of the parameter."""
 

@@ -7,17 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from marginbn.cli import options
 from marginbn.cli.model import ProofOption, load_checked
-from marginbn.cli.running import (
-    data_stream,
-    is_stream,
-    note,
-    print_json,
-    try_outputs,
-)
+from marginbn.cli.running import data_stream, is_stream, note, print_json, try_outputs
 from marginbn.interrupts import INTERRUPTS
 
 if TYPE_CHECKING:
@@ -44,18 +39,8 @@ def predict(
             help="Columns of TABLE to write before the prediction, e.g. an id (repeatable).",
         ),
     ] = None,
-    safe_csv: Annotated[
-        bool,
-        options.output_option(
-            "--safe-csv",
-            help="Put an apostrophe before labels that a spreadsheet could read as formulas.",
-        ),
-    ] = False,
     output: Annotated[
-        Path | None,
-        options.output_option(
-            "--output", "-o", metavar="FILE", help="Write to this file: CSV, or .parquet."
-        ),
+        Path | None, options.file_option(help="Write to this file: CSV, or .parquet.")
     ] = None,
     certificate: ProofOption = None,
     json: options.JsonOption = False,
@@ -79,27 +64,17 @@ def predict(
         print_json(answers.as_columns())
         return
     if output is None:
-        answers.write(data_stream(), safe_csv=safe_csv)
+        answers.write(data_stream())
     elif is_stream(output):
         with output.open("w", encoding="utf-8", newline="") as stream:
-            answers.write(stream, safe_csv=safe_csv)
+            answers.write(stream)
     elif output.suffix.lower() == ".parquet":
         from marginbn.cli.data import write_parquet_chunks
 
         with answers.opened() as chunks:
             write_parquet_chunks(output, chunks)
     else:
-        answers.write(output, safe_csv=safe_csv)
-
-
-class _NoPandas:
-    """Finder of a program that has no pandas."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
-        """Nothing; an error if it is pandas that is wanted."""
-        if name == "pandas":
-            raise ImportError(name)
+        answers.write(output)
 
 
 def _do_without_pandas() -> None:
@@ -109,9 +84,13 @@ def _do_without_pandas() -> None:
     if INTERRUPTS.is_program and "pandas" not in sys.modules:
         import pyarrow as pa
 
-        sys.meta_path.insert(0, _NoPandas)
+        def refuse(name: str, *_: object) -> None:
+            if name == "pandas":
+                raise ImportError(name)
+
+        sys.meta_path.insert(0, SimpleNamespace(find_spec=refuse))
         pa.array([0])
-        sys.meta_path.remove(_NoPandas)
+        del sys.meta_path[0]
 
 
 @dataclass
@@ -132,12 +111,12 @@ class _Answers:
                     columns.setdefault(name, []).extend(part)
         return columns
 
-    def write(self, target: Any, *, safe_csv: bool) -> None:
+    def write(self, target: Any) -> None:
         """As CSV, to a file or a stream."""
         from marginbn.cli.data import write_csv_chunks
 
         with self.opened() as chunks:
-            write_csv_chunks(target, chunks, for_spreadsheets=safe_csv)
+            write_csv_chunks(target, chunks)
 
     @contextmanager
     def opened(self) -> Iterator[Iterator[pa.Table]]:

@@ -69,6 +69,14 @@ def note(text: str, quiet: bool = False) -> None:
             typer.echo(harmless(text), err=True)
 
 
+def note_files(output: Path | None, certificate: Path | None, quiet: bool = False) -> None:
+    """Where a model and its proof are."""
+    if output is not None:
+        note(f"Saved in {output}.", quiet)
+    if certificate is not None and certificate.exists():
+        note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
+
+
 def data_stream() -> TextIO:
     """stdout for data: as they are into a pipe, harmless on a terminal."""
     return cast(TextIO, _Screen()) if sys.stdout.isatty() else sys.stdout
@@ -125,9 +133,6 @@ _TICK = 0.2  # seconds between two looks at the clock
 _LONGEST_PAUSE = 60.0  # seconds between two lines of a log
 
 
-PREPARING = "preparing"
-
-
 class ProgressLine:
     """Time, phase, objective, bound and gap; a callback for solvers and a context manager.
 
@@ -139,7 +144,7 @@ class ProgressLine:
         self._enabled = enabled
         self._on_terminal = sys.stderr.isatty()
         self._point: TracePoint | None = None
-        self._phase = PREPARING
+        self._phase = "preparing"
         self._compiler: Compiler | None = None
         self._compiled = 0.0  # seconds, before this began
         self._start = time.perf_counter()
@@ -149,9 +154,7 @@ class ProgressLine:
 
     def __call__(self, point: TracePoint) -> None:
         """Remember the latest numbers; the thread shows them."""
-        if self._phase == PREPARING:
-            self._phase = "search"
-        self._point = point
+        self._point, self._phase = point, "search"
 
     def tell(self, phase: str) -> None:
         """Begin the next phase."""
@@ -166,11 +169,12 @@ class ProgressLine:
             self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         self._stop.set()
         if self._enabled:
             self._thread.join()
-            _write(f"{chr(13) + CLEAR if self._on_terminal else ''}{self.ending()}\n")
+            ending = "" if error else f"{self.ending()}\n"
+            _write(f"{chr(13) + CLEAR if self._on_terminal else ''}{ending}")
 
     def _work(self) -> None:
         while not self._stop.wait(_TICK):

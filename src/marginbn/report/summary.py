@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -40,45 +39,19 @@ _ENDINGS = {
 _LABEL_WIDTH = 12
 _SHARES = ("accuracy", "balanced_accuracy", "calibration_error", "logistic_accuracy")
 """Measures that are printed in per cent, as everywhere."""
+_MEASURES = {
+    "n_rows": "rows",
+    "brier": "Brier score",
+    "auc": "AUC",
+    "logistic_accuracy": "accuracy of logistic regression",
+}
+"""Names of measures in words, where these are others."""
 _DECIDING = 3
 """Columns that the line of what decides names."""
 
 
-@dataclass(frozen=True)
-class AccuracyLine:
-    """Accuracy on held-out rows."""
-
-    value: float
-    n_rows: int
-    most_frequent: tuple[str, float]  # the commonest class of the rows, its share
-    where: str = ""  # which rows these are
-
-    @classmethod
-    def of(cls, quality: Quality, where: str = "") -> AccuracyLine:
-        """The accuracy among all measures of held-out rows."""
-        common = max(quality.classes, key=lambda c: c.n_rows)
-        part = common.n_rows / quality.n_rows
-        where = where or counted(quality.n_rows, "held-out row")
-        return cls(quality.accuracy, quality.n_rows, (common.label, part), where)
-
-    @property
-    def half_width(self) -> float:
-        """Half width of the 95 % interval."""
-        return accuracy_interval(self.value, self.n_rows)
-
-    def record(self) -> dict[str, float]:
-        """As JSON values."""
-        return {"value": self.value, "half_width": self.half_width, "n_rows": self.n_rows}
-
-    def text(self) -> str:
-        """As in ``96.7 % ± 6.4 (30 rows)``."""
-        return f"{share(self.value, self.half_width)} ({counted(self.n_rows, 'row')})"
-
-
-def summarise(
-    classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()
-) -> dict[str, Any]:
-    """All that is known about a fitted classifier as JSON values.
+def summarise(classifier: BaseBNClassifier, quality: Quality | None = None) -> dict[str, Any]:
+    """All that is known about a fitted classifier, and its quality if given, as JSON values.
 
     Infinite numbers are None, as are the values of a search where there was none. ``gap`` is a
     fraction, ``structure`` maps each variable's name to the names of its parents.
@@ -87,7 +60,7 @@ def summarise(
     return {
         "estimator": type(classifier).__name__,
         "verdict": verdict(classifier),
-        "quality_verdict": quality_verdict(classifier, accuracies),
+        "quality_verdict": quality_verdict(classifier, quality),
         "score": score_name(classifier),
         "objective": None if result is None else _finite(result.objective),
         "bound": None if result is None else _finite(result.bound),
@@ -110,25 +83,15 @@ def summarise(
         "about": msgspec.structs.asdict(classifier.provenance_ or Provenance()),
         "structure": parents_by_name(network),
         "importances": importances(classifier),
-        "accuracy": {"held out": accuracies[0].record()} if accuracies else {},
+        "quality": None if quality is None else quality.to_dict(),
     }
 
 
-def describe(
-    classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = (), width: int = 80
-) -> str:
-    """The same for a terminal: both halves of the verdict, the numbers, the structure.
-
-    Examples
-    --------
-    >>> from marginbn import NaiveBayesClassifier, describe
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> print(describe(NaiveBayesClassifier().fit(X, y)).splitlines()[0])
-    Naive Bayes: the structure is fixed, there was nothing to search.
-    """
+def describe(classifier: BaseBNClassifier, quality: Quality | None = None, width: int = 80) -> str:
+    """The same for a terminal: both halves of the verdict, the numbers, the structure."""
     lines = [*textwrap.wrap(verdict(classifier), width)]
-    lines += [*textwrap.wrap(quality_verdict(classifier, accuracies), width), ""]
-    for label, text in facts(classifier, accuracies):
+    lines += [*textwrap.wrap(quality_verdict(classifier, quality), width), ""]
+    for label, text in facts(classifier):
         lines += wording.hanging(f"{label:<{_LABEL_WIDTH}}", text, width)
     lines += ["", "Structure"]
     lines += describe_structure(classifier.network_, width)
@@ -176,32 +139,35 @@ def verdict(classifier: BaseBNClassifier) -> str:
     return "Naive Bayes: the structure is fixed, there was nothing to search."
 
 
-def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()) -> str:
+def quality_verdict(classifier: BaseBNClassifier, quality: Quality | None = None) -> str:
     """The other half: how well it classifies held-out rows, which no proof covers.
 
     Of rows measured here, else by the model file, else that nothing was measured.
     """
     if len(classifier.classes_) == 1:
         return ""
-    if accuracies:
-        return _measured(accuracies[0])
-    if classifier.held_out_ is not None:
-        held_out = classifier.held_out_
-        quality = held_out.quality(classifier.classes_)
-        return _measured(AccuracyLine.of(quality, held_out.where(classifier.n_samples_)))
+    if quality is None and classifier.held_out_ is not None:
+        quality = classifier.held_out_.quality(classifier.classes_)
+    if quality is not None:
+        common = max(quality.classes, key=lambda c: c.n_rows)
+        most = common.n_rows / quality.n_rows
+        words = "majority class" if quality.accuracy > most else "no better than the majority class"
+        measured = _accuracy_text(classifier, quality)
+        return f"{measured} ({words} {visible(common.label)}: {share(most)})."
     about = (classifier.provenance_ or Provenance()).held_out or {}
     value, n_rows = about.get("accuracy"), about.get("n_rows")
     if value is None or n_rows is None:
         return "Quality was not measured on held-out rows."
-    rows = counted(int(n_rows), "held-out row")
-    return f"Accuracy on {rows}: {share(value)}, by its file."
+    return f"Accuracy on {counted(int(n_rows), 'held-out row')}: {share(value)}, by its file."
 
 
-def _measured(line: AccuracyLine) -> str:
-    label, most = line.most_frequent
-    words = "majority class" if line.value > most else "no better than the majority class"
-    value = share(line.value, line.half_width)
-    return f"Accuracy on {line.where}: {value} ({words} {visible(label)}: {share(most)})."
+def _accuracy_text(classifier: BaseBNClassifier, quality: Quality) -> str:
+    """Accuracy with its interval, and on which rows."""
+    held_out, where = classifier.held_out_, counted(quality.n_rows, "held-out row")
+    if held_out is not None and quality == held_out.quality(classifier.classes_):
+        where = held_out.where(classifier.n_samples_)
+    half_width = accuracy_interval(quality.accuracy, quality.n_rows)
+    return f"Accuracy on {where}: {share(quality.accuracy, half_width)}"
 
 
 def describe_quality(
@@ -210,18 +176,13 @@ def describe_quality(
     """One sentence: accuracy next to simpler methods, log loss and AUC."""
     if quality is None:
         return quality_verdict(classifier)
-    held_out, where = classifier.held_out_, ""
-    if held_out is not None and quality == held_out.quality(classifier.classes_):
-        where = held_out.where(classifier.n_samples_)
-    line = AccuracyLine.of(quality, where)
-    others = [f"majority class {share(line.most_frequent[1])}"]
+    most = max(c.n_rows for c in quality.classes) / quality.n_rows
+    others = f"majority class {share(most)}"
     if logistic is not None:
-        others.append(f"logistic regression {share(logistic)}")
+        others += f", logistic regression {share(logistic)}"
     auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
-    return (
-        f"Accuracy on {line.where}: {share(line.value, line.half_width)} ({', '.join(others)}); "
-        f"log loss {quality.log_loss:.3f}{auc}"
-    )
+    measured = _accuracy_text(classifier, quality)
+    return f"{measured} ({others}); log loss {quality.log_loss:.3f}{auc}"
 
 
 def describe_trained(classifier: BaseBNClassifier, saved: str | None = None) -> list[str]:
@@ -314,9 +275,7 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
     return params
 
 
-def facts(
-    classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()
-) -> list[tuple[str, str]]:
+def facts(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     """The lines between verdict and structure: label and text of each."""
     network = classifier.network_
     free = network.n_parameters
@@ -333,7 +292,6 @@ def facts(
         ("parameters", f"{free} free{too_many}"),
         ("trained", _trained_text(classifier)),
     ]
-    lines += [("held out", line.text()) for line in accuracies]
     lines += _provenance_lines(classifier)
     return [(label, text) for label, text in lines if text]
 
@@ -398,7 +356,8 @@ def _provenance_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     made = f"{about.created} with {versions}" if about.created else ""
     data = [about.data_name, about.data_sha256 and f"sha256 {about.data_sha256}"]
     numbers = [
-        f"{name.replace('_', ' ')} {share(value) if name in _SHARES else f'{value:.4g}'}"
+        f"{_MEASURES.get(name, name.replace('_', ' '))} "
+        f"{share(value) if name in _SHARES else f'{value:.4g}'}"
         for name, value in (about.held_out or {}).items()
         if value is not None
     ]
