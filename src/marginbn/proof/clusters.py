@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -244,7 +245,8 @@ class ClusterRelaxation(Relaxation):
             rows, fall = self.relaxation.combine(pairs)
             values, constant = values + rows, constant - fall
         self.most_rows = max(self.most_rows, len(pairs))
-        proof = Proof(dual, tuple((NamedRow(*self.pool.describe(n)), y) for n, y in pairs))
+        describe: Any = self.pool.describe
+        proof = Proof(dual, tuple((NamedRow(*describe(n)), y) for n, y in pairs))
         made = RoundedMajorant(proof, constant, values, math.inf)
         return replace(made, bound=self._bound(made, allowed))
 
