@@ -76,7 +76,7 @@ def test_the_tightest_bound_one_can_check_by_hand() -> None:
         ({"fingerprint": "0" * 64}, "fingerprint"),
         ({"tree": np.array([], dtype=np.int32)}, "not complete"),
         ({"tree": np.array([EDGE, 0, 1, FOREST, 0], dtype=np.int32)}, "not complete"),
-        ({"tree": np.array([CANDIDATE, 4], dtype=np.int32)}, "not complete"),
+        ({"tree": np.array([CANDIDATE, 3], dtype=np.int32)}, "not complete"),
         ({"grid": -200}, "too fine"),
         ({"grid": 10**6}, "makes no sense"),
     ],

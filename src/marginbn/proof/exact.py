@@ -29,7 +29,7 @@ import struct
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -121,29 +121,14 @@ def log_gamma(x: Fraction) -> Interval:
     return floor - 1 - below[1], floor + 2 - below[0]
 
 
-class Values(dict[int, int]):
-    """What a joint state of so many units adds to a score, in units of 1 / (unit SCALE)."""
+class Memo(dict[int, Any]):
+    """A function of whole numbers, worked out once for each."""
 
-    def __init__(self, checker: Checker, prior: Fraction) -> None:
-        self.unit = checker.unit
-        self.rises = checker.rises(prior) if checker.score in ("bdeu", "k2") else None
+    def __init__(self, function: Callable[[int], Any]) -> None:
+        self.function = function
 
-    def __missing__(self, n: int) -> int:
-        if self.rises is None:
-            self[n] = n * log(n, 1)[0]
-        else:
-            self[n] = self.unit * (self.rises[n][0] - self.rises[0][1])
-        return self[n]
-
-
-class LogGammas(dict[int, Interval]):
-    """Integers around SCALE log Gamma(prior + n / unit) by n, each worked out once."""
-
-    def __init__(self, prior: Fraction, unit: int) -> None:
-        self.prior, self.unit = prior, unit
-
-    def __missing__(self, n: int) -> Interval:
-        self[n] = log_gamma(self.prior + Fraction(n, self.unit))
+    def __missing__(self, n: int) -> Any:
+        self[n] = self.function(n)
         return self[n]
 
 
@@ -453,9 +438,9 @@ class Checker:
         return add(terms)
 
     @cache  # noqa: B019
-    def rises(self, prior: Fraction) -> LogGammas:
-        """log Gamma(prior + n / unit) by n."""
-        return LogGammas(prior, self.unit)
+    def rises(self, prior: Fraction) -> Memo:
+        """Integers around SCALE log Gamma(prior + n / unit) by n."""
+        return Memo(lambda n: log_gamma(prior + Fraction(n, self.unit)))
 
     def score_incumbent(self) -> tuple[Fraction, Fraction]:
         """What the incumbent scores, a structure of the problem."""
@@ -541,9 +526,12 @@ class Checker:
     # the sets of a rule that are not listed
 
     @cache  # noqa: B019
-    def f(self, prior: Fraction) -> dict[int, int]:
+    def f(self, prior: Fraction) -> Memo:
         """By a number of units: n log n, or log Gamma(prior + n) - log Gamma(prior), at least."""
-        return Values(self, prior)
+        if self.score not in ("bdeu", "k2"):
+            return Memo(lambda n: n * log(n, 1)[0])
+        rises = self.rises(prior)
+        return Memo(lambda n: self.unit * (rises[n][0] - rises[0][1]))
 
     @lru_cache(4096)  # noqa: B019
     def states(self, members: Set) -> list[int]:
