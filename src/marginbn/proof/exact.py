@@ -50,7 +50,7 @@ SCORE = {"name": str, "gamma": float, "smoothing": float, "equivalent_sample_siz
 HEADER = {
     "fingerprint": str, "variables": [[str, [str]]], "n_samples": int, "score": SCORE,
     "candidates": {"rule": RULE, "listed": [[[int]]], "loss": float}, "incumbent": [[int]],
-    "objective": float, "bound": float, "grid": int, "tree": int, "duals": [[int, int]],
+    "objective": float, "bound": float, "grid": int, "tree": int, "duals": [int],
     "rows": [[str, [int]]], "multipliers": int,
 }  # fmt: skip
 MORE = {"groups": int, "scores": [[[[int], float]]]}  # keys that may be absent
@@ -345,15 +345,9 @@ class Checker:
             self.group_of = self.take("i", len(self.rows))
             readable(all(0 <= g < count for g in self.group_of), "groups: out of range")
         readable(len(duals) * count * rivals <= MAX_CELLS)
-        codes, self.duals = ["BHI"[(bits >= 8) + (bits >= 16)] for bits, _ in duals], list[Any]()
-        for d, (bits, before) in enumerate(duals):  # each the difference to an earlier one
-            self.duals.append(self.take(codes[d], count * rivals))
-            readable(1 <= bits <= 24 and -1 <= before < d, "duals: out of range")
-            if before >= 0:
-                readable(codes[before] == codes[d], "duals: a reference of other width")
-                both = zip(self.duals[d], self.duals[before], strict=True)
-                modulus = 256 ** struct.calcsize("<" + codes[d])
-                self.duals[d] = [(a + b) % modulus for a, b in both]
+        readable(all(1 <= bits <= 24 for bits in duals), "duals: out of range")
+        codes = ["BHI"[(bits >= 8) + (bits >= 16)] for bits in duals]
+        self.duals = [self.take(code, count * rivals) for code in codes]
         lengths = self.take("i", self.h["multipliers"])
         readable(min(lengths, default=0) >= 0, "multipliers: negative lengths")
         readable(sum(lengths) <= MAX_MULTIPLIERS)
@@ -496,7 +490,7 @@ class Checker:
             packed = [0] * len(rows)
             for place, d in enumerate(numbers):
                 shares = self.duals[d][begin : begin + len(rows)]
-                unused = (1 << self.h["duals"][d][0]) - sum(shares)
+                unused = (1 << self.h["duals"][d]) - sum(shares)
                 need(unused >= 0, f"dual weights {d}: sample {m} gives away more than it has")
                 spare[place] += w * unused
                 for rival, share in enumerate(shares):
@@ -517,7 +511,7 @@ class Checker:
             values.append((up, down))
         mask, found = (1 << lane) - 1, []
         for place, d in enumerate(numbers):
-            unit = self.unit * SCALE << self.h["duals"][d][0]
+            unit = self.unit * SCALE << self.h["duals"][d]
             at = lane * place
             own_values = [(up >> at & mask) - (down >> at & mask) for up, down in values]
             found.append((unit, self.gamma * spare[place] * SCALE, own_values))

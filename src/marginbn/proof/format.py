@@ -80,7 +80,7 @@ class Header(Shape, frozen=True, omit_defaults=True):
     bound: float
     grid: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
     tree: Count
-    duals: tuple[tuple[int, int], ...]
+    duals: tuple[int, ...]
     rows: tuple[NamedRow, ...]
     multipliers: Count
     groups: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] = 0
@@ -89,12 +89,11 @@ class Header(Shape, frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, c: Certificate) -> Header:
         """The header of a certificate."""
-        pairs = zip(c.duals, _references(c.duals), strict=True)
         return cls(
             variables=tuple(zip(c.data.names, c.data.states, strict=True)),
             n_samples=len(c.data.codes),
             tree=len(c.tree),
-            duals=tuple((dual.bits, before) for dual, before in pairs),
+            duals=tuple(dual.bits for dual in c.duals),
             multipliers=len(c.multipliers),
             groups=c.n_groups,
             scores=c.data.scores,
@@ -133,27 +132,14 @@ def encode_certificate(certificate: Certificate) -> bytes:
     return MAGIC + b"".join(packer.compress(part) for part in parts) + packer.flush()
 
 
-def _references(duals: tuple[DualWeights, ...]) -> list[int]:
-    """The newest earlier vector of equal width: neighbours in the tree have similar weights."""
-    newest: dict[np.dtype[Any], int] = {}
-    references = []
-    for number, dual in enumerate(duals):
-        references.append(newest.get(part_type(dual.bits), -1))
-        newest[part_type(dual.bits)] = number
-    return references
-
-
 def _arrays(c: Certificate) -> Iterator[bytes]:
     yield np.ascontiguousarray(c.data.codes.T, dtype="<i4").tobytes()
     yield np.ascontiguousarray(c.data.weights, dtype="<f8").tobytes()
     yield np.ascontiguousarray(c.tree, dtype="<i4").tobytes()
     if c.groups is not None:
         yield np.ascontiguousarray(c.groups, dtype="<i4").tobytes()
-    for dual, before in zip(c.duals, _references(c.duals), strict=True):
-        parts = dual.parts.astype(part_type(dual.bits))
-        if before >= 0:
-            parts = parts - c.duals[before].parts.astype(parts.dtype)  # unsigned: wraps around
-        yield parts.tobytes()
+    for dual in c.duals:
+        yield dual.parts.astype(part_type(dual.bits)).tobytes()
     yield np.array([len(m.rows) for m in c.multipliers], dtype="<i4").tobytes()
     yield np.array([r for m in c.multipliers for r in m.rows], dtype="<i4").tobytes()
     yield np.array([y for m in c.multipliers for y in m.values], dtype="<f8").tobytes()
@@ -289,21 +275,13 @@ def _data(header: Header, cursor: Cursor) -> Data:
 
 
 def _duals(
-    items: tuple[tuple[int, int], ...], shape: tuple[int, int], cursor: Cursor
+    widths: tuple[int, ...], shape: tuple[int, int], cursor: Cursor
 ) -> tuple[DualWeights, ...]:
-    found: list[DualWeights] = []
-    for number, (bits, before) in enumerate(items):
-        place = f"header.duals[{number}]"
-        if not 1 <= bits <= LARGEST_BITS or not -1 <= before < number:
-            raise MisfitError(f"{place}: bits or reference out of range")
-        kind = part_type(bits)
-        parts = cursor.take(kind, shape[0] * shape[1], place).reshape(shape)
-        if before >= 0:
-            if found[before].parts.dtype != kind:
-                raise MisfitError(f"{place}: refers to weights of another width")
-            parts = parts + found[before].parts
-        found.append(DualWeights(bits, parts))
-    return tuple(found)
+    if any(not 1 <= bits <= LARGEST_BITS for bits in widths):
+        raise MisfitError("header.duals: bits out of range")
+    kinds = map(part_type, widths)
+    parts = [cursor.take(kind, shape[0] * shape[1], "dual weights") for kind in kinds]
+    return tuple(map(DualWeights, widths, (own.reshape(shape) for own in parts)))
 
 
 def _multipliers(count: int, cursor: Cursor) -> tuple[Multipliers, ...]:
