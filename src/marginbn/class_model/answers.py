@@ -39,9 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from marginbn.class_model.arrays import Buckets, Codes
 from marginbn.class_model.basis import TINY, FeatureCells, flat, starts_of
-from marginbn.class_model.kernels.evidence import Buckets, draw_rows
-from marginbn.class_model.kernels.gather import Codes
 from marginbn.class_model.trainer import ClassModel
 from marginbn.data.preparation import Preparation
 from marginbn.exceptions import InputError, ProblemTooLargeError
@@ -51,7 +50,6 @@ from marginbn.network.network import BayesianNetwork
 from marginbn.network.observed import number_of, state_of
 from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray, IntArray
 from marginbn.problem.structure import CLASS, Structure
-from marginbn.solvers.compile import is_at_hand
 from marginbn.solvers.interpreted import interpreting
 
 N_DRAWS = 64
@@ -100,6 +98,9 @@ class Answers:
 
     def _blend(self, codes: Codes, u: FloatArray) -> FloatArray:
         """G^(1 - u) E^u of rows that are not complete, normalised."""
+        from marginbn.class_model.kernels.evidence import draw_rows  # loads the compiler
+        from marginbn.solvers.compile import is_at_hand
+
         n_rows, n_classes = codes.shape[1], self.network.n_classes
         network, drawn = np.empty((n_rows, n_classes)), np.repeat(codes, N_DRAWS, axis=1)
         with interpreting(codes.size <= FEW_CODES and not is_at_hand(draw_rows)):
