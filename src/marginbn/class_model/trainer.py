@@ -30,7 +30,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +88,9 @@ FEW_CODES = 1_000_000
 @cache
 def loops() -> Any:
     """The compiled loops; the first call loads the compiler."""
-    return import_module("marginbn.class_model.kernels.gather")
+    from marginbn.class_model.kernels import gather
+
+    return gather
 
 
 class Precisions(NamedTuple):
