@@ -39,8 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from marginbn.class_model.arrays import Buckets, Codes
 from marginbn.class_model.basis import TINY, FeatureCells, flat, starts_of
+from marginbn.class_model.kernels.inputs import Buckets, Codes
 from marginbn.class_model.trainer import ClassModel
 from marginbn.data.preparation import Preparation
 from marginbn.exceptions import InputError, ProblemTooLargeError

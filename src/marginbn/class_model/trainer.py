@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from threadpoolctl import ThreadpoolController
 
-from marginbn.class_model.arrays import Codes
 from marginbn.class_model.basis import Design, TableCells, family_pairs
+from marginbn.class_model.kernels.inputs import Codes
 from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.structure import Structure

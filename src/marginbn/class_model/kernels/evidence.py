@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.class_model.arrays import Buckets, Codes
+from marginbn.class_model.kernels.inputs import Buckets, Codes
 from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.solvers.compile import entry, kernel
 

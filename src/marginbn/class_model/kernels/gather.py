@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from marginbn.class_model.arrays import Codes, TableLayout
+from marginbn.class_model.kernels.inputs import Codes, TableLayout
 from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.solvers.compile import entry, kernel
 
