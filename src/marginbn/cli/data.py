@@ -58,12 +58,9 @@ def load_source(options: TableOptions) -> Dataset:
     """Read what the command line names; an existing file wins over a data set of that name."""
     kinds = parse_kinds(options.kind)
     if is_file_name(options.table):
-        if options.target is None:
-            raise typer.BadParameter(
-                "name the column that holds the class, as in --target class", param_hint="--target"
-            )
+        target = options.named_target()
         table = read_file(options.table, options.encoding, kinds)
-        return Dataset(options.table, table, None, options.target, "")
+        return Dataset(options.table, table, None, target, "")
     known = load_dataset(options.table)
     test = None if known.test is None else as_table(known.test, kinds=kinds)
     train, target = as_table(known.train, kinds=kinds), options.target or known.target
@@ -83,19 +80,17 @@ def long_stream(name: str, drop: Sequence[str] | None) -> Source | None:
 
 def load_features(options: TableOptions) -> Table:
     """The table of a file, or the training part of a data set, where no column is a class."""
-    kinds = parse_kinds(options.kind)
-    if is_file_name(options.table):
-        table = read_file(options.table, options.encoding, kinds)
-    else:
-        table = as_table(load_dataset(options.table).train, kinds=kinds)
+    table = load_table(options.table, options.encoding, parse_kinds(options.kind))
     for name in options.drop or ():
         table = table.drop(name)
     return table
 
 
-def load_table(name: str, encoding: str) -> Table:
+def load_table(name: str, encoding: str, kinds: Any = "auto") -> Table:
     """The table of a file, or the training part of a data set."""
-    return read_file(name, encoding) if is_file_name(name) else load_dataset(name).train
+    if is_file_name(name):
+        return read_file(name, encoding, kinds)
+    return as_table(load_dataset(name).train, kinds=kinds)
 
 
 def read_file(name: str, encoding: str, kinds: Any = "auto") -> Table:

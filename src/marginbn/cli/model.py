@@ -24,7 +24,6 @@ from marginbn.exceptions import FormatError, InputError
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
-    from marginbn.data.labelled import LabelledTable
 
 
 ProofOption = Annotated[
@@ -162,13 +161,12 @@ def report(
     classifier = load_any(model, certificate)
     if isinstance(classifier, BayesianNetworkLearner) and data is not None:
         raise typer.BadParameter("is for classifiers only", param_hint="--data")
-    rows, test_rows = load_rows(classifier, labelled)
-    has_folds = rows is not None and test_rows is None and folds > 0
+    rows = load_rows(classifier, labelled)
+    has_folds = "X" in rows and "X_test" not in rows and folds > 0
     with options.usage_errors(), show_folds(enabled=has_folds and not quiet) as on_fold:
         page = make_report(
             classifier,
-            **_arguments(rows, "X", "y"),
-            **_arguments(test_rows, "X_test", "y_test"),
+            **rows,
             title=title,
             data_name=None if data is None else Path(data).name,
             n_folds=folds,
@@ -179,22 +177,24 @@ def report(
     note(f"Wrote {output} ({size / 1000:.0f} kB); open it in a browser.", quiet)
 
 
-def load_rows(
-    classifier: BaseBNClassifier, labelled: LabelledOptions
-) -> tuple[LabelledTable | None, LabelledTable | None]:
-    """Labelled rows, and test rows if there are any."""
+def load_rows(classifier: BaseBNClassifier, labelled: LabelledOptions) -> dict[str, Any]:
+    """Labelled rows, and test rows if there are any, as arguments of a report."""
     from marginbn.cli.data import is_file_name, labelled_rows, load_source, load_table
 
     data, target = labelled.data, labelled.target
     if data is None:
-        return None, None
+        return {}
     if target is None and is_file_name(data):
         target = classifier.network_.names[0]
     source = load_source(options.TableOptions(data, target, encoding=labelled.encoding))
     test = labelled.test
     unseen = source.test if test is None else load_table(test, labelled.encoding)
     rows = labelled_rows(source.train, source.target)
-    return rows, None if unseen is None else labelled_rows(unseen, source.target)
+    given = {"X": rows.features, "y": rows.labels}
+    if unseen is not None:
+        others = labelled_rows(unseen, source.target)
+        given |= {"X_test": others.features, "y_test": others.labels}
+    return given
 
 
 @contextmanager
@@ -208,10 +208,6 @@ def show_folds(*, enabled: bool) -> Iterator[Callable[[int, int], None]]:
     with Progress(console=console, transient=True, disable=not shown) as progress:
         task = progress.add_task("Cross-validation (Ctrl-C leaves it out)", total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-def _arguments(rows: LabelledTable | None, features: str, labels: str) -> dict[str, Any]:
-    return {} if rows is None else {features: rows.features, labels: rows.labels}
 
 
 Format = Literal["json", "bif", "dot", "svg", "sql", "onnx"]

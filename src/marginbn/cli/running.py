@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
 import json
 import os
 import shutil
@@ -11,9 +12,9 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast, get_type_hints
 
@@ -82,15 +83,11 @@ def data_stream() -> TextIO:
     return cast(TextIO, _Screen()) if sys.stdout.isatty() else sys.stdout
 
 
-class _Screen:
-    """The part of a text stream that writers of data use."""
+class _Screen(io.TextIOBase):
+    """Writes text to stdout that a terminal shows as it is."""
 
     def write(self, text: str) -> int:
         return sys.stdout.write(harmless(text))
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.write(line)
 
 
 def is_stream(path: Path) -> bool:
@@ -232,7 +229,17 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
     A parameter of a dataclass type stands for all fields of the class: each becomes an option of
     the command, and the function gets them back as one value. The function returns the exit code.
     """
-    parameters, groups = _flatten(function)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if is_dataclass(parameter.annotation):
+            group: Any = parameter.annotation
+            groups[parameter.name] = group
+            hints, own = get_type_hints(group, include_extras=True), inspect.signature(group)
+            parameters += [p.replace(annotation=hints[p.name]) for p in own.parameters.values()]
+        else:
+            parameters.append(parameter)
+    keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
 
     @functools.wraps(function)
     def run(**values: Any) -> None:
@@ -243,39 +250,9 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
             sys.stdout.flush()
         raise typer.Exit(code or DONE)
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    run.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in keywords}
     return run
-
-
-def _flatten(
-    function: Callable[..., int | None],
-) -> tuple[list[inspect.Parameter], dict[str, type[Any]]]:
-    """Parameters with dataclasses replaced by their fields, and the dataclasses by name."""
-    hints = get_type_hints(function, include_extras=True)
-    parameters, groups = [], {}
-    for parameter in inspect.signature(function).parameters.values():
-        hint = hints[parameter.name]
-        if isinstance(hint, type) and is_dataclass(hint):
-            groups[parameter.name] = hint
-            parameters += _fields_as_parameters(hint)
-        else:
-            keyword = inspect.Parameter.KEYWORD_ONLY
-            parameters.append(parameter.replace(annotation=hint, kind=keyword))
-    return parameters, groups
-
-
-def _fields_as_parameters(group: type[Any]) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(group)
-    ]
 
 
 @contextmanager
