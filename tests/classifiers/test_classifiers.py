@@ -333,6 +333,8 @@ def test_a_measured_target_is_named_with_the_remedy(iris):
         ({"search": Search(memory_limit="much")}, "memory_limit must be"),
         ({"search": Search(rows="some")}, "rows must be"),
         ({"search": "highs"}, "search must be a marginbn.Search or None"),
+        ({"n_jobs": "all"}, "n_jobs must be a whole number of workers or None, got 'all'"),
+        ({"random_state": "lucky"}, "random_state must be a whole number, a numpy RandomState"),
     ],
 )
 def test_bad_search_settings(settings, message, iris):

@@ -30,7 +30,7 @@ questions that users ask.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, overload
 
@@ -476,8 +476,8 @@ def as_rows(X: Any) -> Any:
         return X.to_frame().T
     if isinstance(X, np.ndarray) and X.ndim == 1:
         return X.reshape(1, -1)
-    cell = str | bool | int | float | np.generic | None
-    if isinstance(X, list | tuple) and X and all(isinstance(value, cell) for value in X):
+    is_list = isinstance(X, list | tuple) and bool(X)
+    if is_list and not any(isinstance(cell, (Mapping, list, tuple, np.ndarray)) for cell in X):
         row = np.empty((1, len(X)), dtype=object)  # numbers and text side by side
         row[0] = X
         return row

@@ -468,22 +468,22 @@ class BayesianNetwork:
         >>> network.encode_evidence({"grass": "wet"})
         {1: 1}
         """
-        if evidence is None:
-            return {}
-        if not isinstance(evidence, Mapping):
-            raise InputError(
-                f"evidence must map variable names to values, got {type(evidence).__name__}"
-            )
         observed: dict[int, int] = {}
-        for name, value in self._plain_evidence(evidence):
+        for name, value in self.plain_evidence(evidence):
             i = self.variable_index(name)
             if i in observed:
                 raise InputError(f"evidence mentions variable {self.names[i]!r} twice")
             observed[i] = state_of(self.variables[i], value)
         return observed
 
-    def _plain_evidence(self, evidence: Evidence) -> Iterator[tuple[str | int, Any]]:
-        """Names and values, a date taken apart."""
+    def plain_evidence(self, evidence: Evidence | None) -> Iterator[tuple[str | int, Any]]:
+        """Names and values of evidence, a date taken apart."""
+        if evidence is None:
+            return
+        if not isinstance(evidence, Mapping):
+            raise InputError(
+                f"evidence must map variable names to values, got {type(evidence).__name__}"
+            )
         for name, value in evidence.items():
             parts = part_names(name) if isinstance(name, str) else ()
             if name not in self.names and parts and set(parts) <= set(self.names):
