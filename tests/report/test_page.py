@@ -340,12 +340,10 @@ def test_the_method_is_repeated_with_its_settings(iris: tuple[pd.DataFrame, pd.S
     assert again.get_params()["required_arcs"] == [(0, 4)]
     assert (again.time_limit, again.gamma) == (10.0, 1.5)
     assert unfitted(fitted.set_params(time_limit=3.0)).time_limit == 3.0
-    chosen = MaxMarginBNClassifierCV(
-        gammas=[1.0], max_parents=[1], search=Search(solver="branch_bound"), cv=2
-    )
+    chosen = MaxMarginBNClassifierCV(gammas=[1.0], max_parents=[1], cv=[([*range(149)], [149])])
     repeated = unfitted(chosen.fit(X, y))
-    assert type(repeated) is MaxMarginBNClassifier
-    assert (repeated.gamma, repeated.max_parents) == (1.0, 1)
+    assert type(repeated) is MaxMarginBNClassifierCV
+    assert (repeated.gammas, repeated.cv) == ([1.0], None)
 
 
 def test_an_interrupt_leaves_the_accuracy_out(

@@ -230,11 +230,11 @@ def test_the_second_half_of_the_verdict(margin: MaxMarginBNClassifier) -> None:
     good = measured(["a"] * 7 + ["b", "b", "a"], labels)
     lines = describe(margin, good).splitlines()
     assert lines[0].startswith("Proved: largest")
-    expected = "Accuracy on 10 held-out rows: 90.0 % ± 30.4 (majority class a: 70.0 %)."
+    expected = "Accuracy on 10 held-out rows: 90.0 % ± 30.4 (majority class 70.0 %); log loss "
     assert " ".join(lines[1:3]).startswith(expected)
     bad = measured(["b"] * 10, labels)
     text = " ".join(describe(margin, bad).splitlines()[1:3])
-    assert "30.0 % ± 30.3 (no better than the majority class a: 70.0 %)." in text
+    assert "30.0 % ± 30.3 (no better than the majority class, 70.0 %); log loss " in text
     assert quality_verdict(margin).endswith("was not measured on held-out rows.")
     told = copy(margin)
     told.provenance_ = Provenance(held_out={"accuracy": 0.75, "n_rows": 40})

@@ -96,7 +96,7 @@ def _records(scores: dict[str, FoldScores]) -> dict[str, Any]:
             "mean": result.mean,
             "half_width": result.half_width,
             "all_proved": result.all_proved,
-            **({} if result.quality is None else {"quality": result.quality.to_dict()}),
+            "quality": result.quality.to_dict(),
             "folds": [asdict(f) | {"gap": f.gap if f.gap < inf else None} for f in result.folds],
         }
         for method, result in scores.items()
@@ -118,10 +118,8 @@ def _describe(scores: dict[str, FoldScores], rows: LabelledTable, folds: int, me
         table.append([str(name), percent(result.mean), interval, *measures, *ending])
     title = f"{folds} folds of {rows.n_rows} rows, {rows.features.n_columns} features"
     lines = [*_verdict(scores, method), "", f"{title}; 95 % intervals", "", *align(table)]
-    if own is not None:
-        lines += ["", f"All rows, each predicted by a fold of {method} that did not see it", ""]
-        lines += own.lines()
-    return "\n".join(lines)
+    lines += ["", f"All rows, each predicted by a fold of {method} that did not see it", ""]
+    return "\n".join([*lines, *own.lines()])
 
 
 def _verdict(scores: dict[str, FoldScores], method: str) -> list[str]:
@@ -141,9 +139,7 @@ def _verdict(scores: dict[str, FoldScores], method: str) -> list[str]:
     return [*wrap(search), *wrap(quality)]
 
 
-def _measures(quality: Quality | None) -> list[str]:
-    if quality is None:
-        return ["-"] * 4
+def _measures(quality: Quality) -> list[str]:
     area = "-" if quality.auc is None else f"{quality.auc:.4f}"
     balanced = percent(quality.balanced_accuracy)
     return [balanced, area, f"{quality.log_loss:.4f}", f"{quality.brier:.4f}"]

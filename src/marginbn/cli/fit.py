@@ -219,10 +219,10 @@ def measure_double(
 
 def print_trained(outcome: Outcome, saved: Path | None) -> None:
     """What a classifier with trained tables is, in three sentences."""
-    from marginbn.report.summary import describe_quality, describe_trained
+    from marginbn.report.summary import describe_trained, quality_verdict
 
     classifier = outcome.classifier
-    told = [describe_quality(classifier, outcome.quality, outcome.logistic)]
+    told = [quality_verdict(classifier, outcome.quality, outcome.logistic)]
     told += describe_trained(classifier, None if saved is None else saved.name)
     text = "\n".join(line for one in told for line in textwrap.wrap(one, text_width()))
     print_verdict(text, proved=classifier.result_ is None or classifier.result_.is_optimal)

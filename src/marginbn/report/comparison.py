@@ -71,7 +71,7 @@ class MethodAccuracy:
     accuracy: float
     half_width: float
     max_gap: float
-    quality: Quality | None = None
+    quality: Quality
 
 
 FOLD_TIME = 10.0
@@ -161,11 +161,9 @@ def judge(
     return Judged(f"{n_rows:.0f} held-out rows", accuracy, half, calibration_error=error)
 
 
-def _judge_comparison(comparison: Comparison) -> Judged | None:
+def _judge_comparison(comparison: Comparison) -> Judged:
     own, others = comparison.own, {method.name: method for method in comparison.methods}
-    shares = [others[n].accuracy if n in others else None for n in (MAJORITY, LOGISTIC)]
-    if own.quality is None:
-        return None
+    shares = [others[n].accuracy for n in (MAJORITY, LOGISTIC)]
     judged = _judge_quality(own.quality, comparison.where, *shares)
     return replace(judged, half_width=max(judged.half_width, own.half_width))
 
@@ -199,11 +197,7 @@ def compare_by_folds(
             warnings.simplefilter("ignore", DataWarning)
             warnings.simplefilter("ignore", OptimalityWarning)
             scores[name] = evaluation.cross_validate(
-                make,
-                rows.features,
-                rows.labels,
-                n_folds,
-                on_fold=finish,
+                make, rows.features, rows.labels, n_folds, on_fold=finish
             )
     methods = tuple(
         MethodAccuracy(name, found.mean, found.half_width, found.max_gap, found.quality)
@@ -238,12 +232,11 @@ def compare_on_test(
 
 def unfitted(classifier: BaseBNClassifier) -> BaseBNClassifier:
     """The classifier's method with its settings, ready to learn from tables of its columns."""
-    if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
-        fresh: BaseBNClassifier = classifier.with_choice()
-    else:
-        fresh = clone(classifier)
+    fresh: BaseBNClassifier = clone(classifier)
     params = fresh.get_params(deep=False)
     changes: dict[str, Any] = {"column_kinds": _kinds(classifier)}
+    if "cv" in params:  # splits may be of all rows
+        changes["cv"] = None
     if isinstance(fresh, SearchingBNClassifier):
         changes["search"] = replace(fresh.search_settings(), verbose=0, callback=None)
     if params.get("time_limit", 0) is None or params.get("time_limit", 0) > FOLD_TIME:
@@ -287,9 +280,4 @@ def _describe_folds(classifier: BaseBNClassifier, rows: LabelledTable, n_folds: 
     )
     if "time_limit" in classifier.get_params(deep=False):
         text += f" Each search had at most {seconds(FOLD_TIME)}."
-    if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
-        text += (
-            " Gamma and the number of parents are those chosen on all rows, which favours this "
-            "classifier a little."
-        )
     return text

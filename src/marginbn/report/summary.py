@@ -139,50 +139,38 @@ def verdict(classifier: BaseBNClassifier) -> str:
     return "Naive Bayes: the structure is fixed, there was nothing to search."
 
 
-def quality_verdict(classifier: BaseBNClassifier, quality: Quality | None = None) -> str:
-    """The other half: how well it classifies held-out rows, which no proof covers.
+def quality_verdict(
+    classifier: BaseBNClassifier, quality: Quality | None = None, logistic: float | None = None
+) -> str:
+    """The other half, which no proof covers: accuracy on held-out rows next to simpler methods, log
+    loss and AUC.
 
     Of rows measured here, else by the model file, else that nothing was measured.
     """
     if len(classifier.classes_) == 1:
         return ""
-    if quality is None and classifier.held_out_ is not None:
-        quality = classifier.held_out_.quality(classifier.classes_)
-    if quality is not None:
-        common = max(quality.classes, key=lambda c: c.n_rows)
-        most = common.n_rows / quality.n_rows
-        words = "majority class" if quality.accuracy > most else "no better than the majority class"
-        measured = _accuracy_text(classifier, quality)
-        return f"{measured} ({words} {visible(common.label)}: {share(most)})."
-    about = (classifier.provenance_ or Provenance()).held_out or {}
-    value, n_rows = about.get("accuracy"), about.get("n_rows")
-    if value is None or n_rows is None:
-        return "Quality was not measured on held-out rows."
-    return f"Accuracy on {counted(int(n_rows), 'held-out row')}: {share(value)}, by its file."
-
-
-def _accuracy_text(classifier: BaseBNClassifier, quality: Quality) -> str:
-    """Accuracy with its interval, and on which rows."""
-    held_out, where = classifier.held_out_, counted(quality.n_rows, "held-out row")
+    held_out, about = classifier.held_out_, (classifier.provenance_ or Provenance()).held_out or {}
+    if quality is None and held_out is not None:
+        quality, logistic = held_out.quality(classifier.classes_), about.get("logistic_accuracy")
+    if quality is None:
+        value, n_rows = about.get("accuracy"), about.get("n_rows")
+        if value is None or n_rows is None:
+            return "Quality was not measured on held-out rows."
+        return f"Accuracy on {counted(int(n_rows), 'held-out row')}: {share(value)}, by its file."
+    where = counted(quality.n_rows, "held-out row")
     if held_out is not None and quality == held_out.quality(classifier.classes_):
         where = held_out.where(classifier.n_samples_)
     half_width = accuracy_interval(quality.accuracy, quality.n_rows)
-    return f"Accuracy on {where}: {share(quality.accuracy, half_width)}"
-
-
-def describe_quality(
-    classifier: BaseBNClassifier, quality: Quality | None, logistic: float | None
-) -> str:
-    """One sentence: accuracy next to simpler methods, log loss and AUC."""
-    if quality is None:
-        return quality_verdict(classifier)
     most = max(c.n_rows for c in quality.classes) / quality.n_rows
-    others = f"majority class {share(most)}"
+    others = "majority class" if quality.accuracy > most else "no better than the majority class,"
+    others += f" {share(most)}"
     if logistic is not None:
         others += f", logistic regression {share(logistic)}"
     auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
-    measured = _accuracy_text(classifier, quality)
-    return f"{measured} ({others}); log loss {quality.log_loss:.3f}{auc}"
+    return (
+        f"Accuracy on {where}: {share(quality.accuracy, half_width)} ({others}); "
+        f"log loss {quality.log_loss:.3f}{auc}"
+    )
 
 
 def describe_trained(classifier: BaseBNClassifier, saved: str | None = None) -> list[str]:
@@ -441,19 +429,16 @@ def describe_tables(network: BayesianNetwork, width: int = 80) -> str:
 
 
 def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
-    """Rows are states of the parents, columns states of the variable, entries probabilities.
-
-    Many bins of a number are shown in runs of neighbours.
-    """
+    """Rows are states of the parents, columns states of the variable, entries probabilities."""
     parents = network.structure.parents[i]
     given = ", ".join(visible(network.names[p]) for p in parents)
     title = f"P({visible(network.names[i])}{' | ' + given if given else ''})"
-    states, table = _in_runs(network.variables[i].states, np.exp(network.log_tables[i]))
+    states, table = network.variables[i].states, np.exp(network.log_tables[i])
     contexts = map(", ".join, product(*(network.variables[p].states for p in parents)))
     header = ["", *map(visible, states)]
     body = [
         [context, *(f"{probability:.4f}" for probability in row)]
-        for context, row in zip(contexts, table, strict=True)
+        for context, row in zip(contexts, table.reshape(-1, len(states)), strict=True)
     ]
     rows = [header, *body]
     if sum(wording.column_widths(rows)) + 2 * len(header) > width:  # too wide: one entry per line
@@ -463,22 +448,3 @@ def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
             for state, value in zip(header[1:], values, strict=True)
         ]
     return "\n".join([title, *wording.align(rows)])
-
-
-_MOST_BINS = 24
-_RUNS = 8
-"""A number with more bins than the first is shown in as many runs as the second."""
-
-
-def _in_runs(
-    states: Sequence[str], table: np.ndarray[Any, np.dtype[np.float64]]
-) -> tuple[list[str], np.ndarray[Any, np.dtype[np.float64]]]:
-    """States and probabilities (rows, states); many bins of a number joined to runs."""
-    rows = table.reshape(-1, len(states))
-    whole_line = wording.name_group(["<= 0", "> 0"])
-    if len(states) <= _MOST_BINS or not wording.name_group(states).startswith(whole_line):
-        return list(states), rows
-    starts = np.linspace(0, len(states), _RUNS, endpoint=False).astype(int)
-    ends = [*starts[1:], len(states)]
-    names = [wording.name_group(states[a:b]) for a, b in zip(starts, ends, strict=True)]
-    return names, np.add.reduceat(rows, starts, axis=1)
