@@ -13,15 +13,14 @@ import oracles
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import find_cycle
 from marginbn.solvers.branch_cut.arrays import Instance, build_instance
 from marginbn.solvers.branch_cut.cuts import (
-    Cluster,
     ClusterCut,
     FacetCut,
     PackingCut,
     RowPool,
     all_facets,
-    violated_by_selection,
 )
 from marginbn.solvers.branch_cut.kernels.separation import (
     SupportArrays,
@@ -108,7 +107,7 @@ def compiled_support(candidates, point, usable):
     return SupportArrays(candidates.child[used].astype(np.int64), members, point[used], usable)
 
 
-def separate_by_enumeration(support: Support, violation: float = 1e-6) -> list[Cluster]:
+def separate_by_enumeration(support: Support, violation: float = 1e-6) -> list[frozenset[int]]:
     """Every violated cluster, the most violated first; for a handful of variables only."""
     variables = range(support.n_variables)
     clusters = [
@@ -163,7 +162,7 @@ def test_cycles_of_selections_have_no_free_mass():
     rng = np.random.default_rng(3)
     for _ in range(300):
         graph = tuple(c[int(rng.integers(len(c)))] for c in choices)
-        cluster = violated_by_selection(graph)
+        cluster = find_cycle(graph)
         assert (cluster is not None) == oracles.has_cycle(graph)
         if cluster is not None:
             support = Support.of(candidates, point_of(candidates, graph))

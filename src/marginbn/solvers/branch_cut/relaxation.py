@@ -181,8 +181,8 @@ class HybridRelaxation:
         """
         warm, solution = self._run(warm, allowed, follows and self.instance.n_samples == 0)
         if solution.outcome == "infeasible":
-            empty = self._is_empty(warm, solution, allowed)
-            return Relaxed(warm, warm, bound=-math.inf if empty else math.inf)
+            is_empty = self.find_ray(warm, solution, allowed) is not None
+            return Relaxed(warm, warm, bound=-math.inf if is_empty else math.inf)
         if solution.outcome == "limit" or len(solution.eta) == 0:
             self.watch.poll()
             return Relaxed(warm, warm)
@@ -254,10 +254,6 @@ class HybridRelaxation:
             self.pool.rhs(rows),
             self.pool.sizes(rows),
         )
-
-    def _is_empty(self, warm: Warm, solution: Solution, allowed: BoolArray) -> bool:
-        """Whether no allowed point satisfies the structural rows, proven by a ray."""
-        return self.find_ray(warm, solution, allowed) is not None
 
     def find_ray(self, warm: Warm, solution: Solution, allowed: BoolArray) -> FloatArray | None:
         """Multipliers of the rows that no allowed point satisfies, ``None`` if there are none.
