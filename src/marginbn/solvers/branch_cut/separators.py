@@ -25,7 +25,7 @@ import numpy as np
 
 from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.structure import find_cycle
-from marginbn.solvers.branch_cut.arrays import Instance
+from marginbn.solvers.branch_cut.arrays import Instance, arc_mass
 from marginbn.solvers.branch_cut.cuts import (
     ClusterCut,
     Cut,
@@ -133,7 +133,12 @@ class FacetSeparator(Separator):
         """The most violated first."""
         arrays = support_of(self._instance, point)
         least, weights = max(violation, LEAST_FACET), list(all_facets())
-        sets, facets, excess = search_quadruples(arrays, facet_arrays(), least, MOST_SETS, room)
+        n = self._instance.n_variables
+        starts = np.searchsorted(arrays.child, np.arange(n + 1))
+        arcs = arc_mass(n, arrays.child, arrays.members, arrays.mass)
+        sets, facets, excess = search_quadruples(
+            arrays, starts, arcs, facet_arrays(), least, MOST_SETS, room
+        )
         order = np.argsort(-excess, kind="stable")
         return [FacetCut((*(int(v) for v in sets[a]), *weights[facets[a]])) for a in order]
 
