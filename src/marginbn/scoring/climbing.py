@@ -5,22 +5,14 @@ it, because removing parents makes no cycle. A set is *closed* if no superset ca
 score of the set and its subsets. Sets grow by one member per level, only from sets that are open
 together with all their subsets, and only undominated sets are kept.
 
-**Upper limits of the scores of supersets** of T (q parent states, r child states, M rows; variables
-with one state are no parents, so that a superset has at least 2 q parent states):
+**Upper limits of the scores of supersets** of T (q parent states, r child states, M rows):
 
-    AIC, BIC    - 2 q (r - 1) times 1 or (log M)/2: the likelihood is at most zero
-    BDeu, K2    - c log r, c the number of joint states of parents and child that occur
-
-(de Campos and Ji 2011; Cussens 2012.) The second, for whole counts: a marginal likelihood is the
-product of the probabilities of the rows, each given the rows before it. The first row with a joint
-state has probability (A / r) / (A + N) <= 1 / r, with N rows of its parents' state before it and
-the prior count A of that state; any other row at most one. Supersets have no fewer joint states.
+    AIC, BIC    - 2 q (r - 1) times 1 or (log M)/2                       (rule 2)
+    BDeu, K2    - c log r, c the number of joint states that occur       (rule 4, whole counts)
 
 For AIC and BIC a member v of T also has to pay for itself: it gains the child at most
 M min(H(i | T - v), H(v | T - v)) and costs (r_v - 1) times the price of the parent states without
-it; if it cannot pay in T, it cannot in any superset (de Campos et al. 2018).
-
-``docs/theory/scores.rst`` has the proofs.
+it (rule 3). ``docs/theory/scores.rst`` has the rules with their proofs.
 """
 
 from __future__ import annotations
@@ -155,11 +147,6 @@ class Climb:
         self.level = self._judge(masks, below, worth, upper)
         return len(places)
 
-    def forget_level(self) -> None:
-        """Drop the sets of the last level."""
-        self.kept.pop()
-        self.doubtful.pop()
-
     def _judge(
         self,
         masks: WordArray,
@@ -267,7 +254,8 @@ def climb_lattices(
                 )
             if size > least and (is_late() or _is_too_much(sums, climbs)):
                 for risen in (c for c in waiting if c.size == size):
-                    risen.forget_level()
+                    risen.kept.pop()
+                    risen.doubtful.pop()
                 return climbs, size - 1
             if progress is not None:
                 progress(size, total)

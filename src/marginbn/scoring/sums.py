@@ -223,8 +223,7 @@ class SetSums:
                 new[: self.size] = old[: self.size]
                 setattr(self, name, new)
         if 2 * size > len(self._places):
-            half = 1 << (size - 1).bit_length()
-            self._places = kernels().set_tables.grow_table(self._masks[: self.size], half)
+            self._places = kernels().set_tables.new_table(self._masks[: self.size], size)
 
     def scores(self, child: int, parents: IntArray, family: IntArray) -> FloatArray:
         """Score of a child with parent sets, given by their numbers and those with the child;
