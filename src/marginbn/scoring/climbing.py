@@ -29,7 +29,7 @@ from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntAr
 from marginbn.problem.candidates import MAX_CANDIDATES, Arc
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import masks_of, renamed, set_sizes
-from marginbn.scoring.sums import SetSums, kernels, states_of, with_member
+from marginbn.scoring.sums import SetSums, kernels, states_of
 
 if TYPE_CHECKING:
     from marginbn.scoring.kernels.levels import Level
@@ -88,6 +88,7 @@ class Climb:
         self._sums = sums
         self._least = TOLERANCE * sums.total
         self._price = sums.price(lattice.child)
+        self._own = masks_of([[lattice.child]], len(sums.arities))
         self.size = lattice.n_base
         base, empty = lattice.base, np.zeros_like(lattice.base)
         first = [empty, base][not lattice.empty : 2 if self.size <= most else 1]
@@ -99,7 +100,7 @@ class Climb:
 
     def _score_of(self, mask: WordArray) -> float:
         child, sums = self.lattice.child, self._sums
-        parents, family = sums.count(mask), sums.count(with_member(mask, child))
+        parents, family = sums.count(mask), sums.count(mask | self._own)
         cost = self._price * states_of(mask, sums.arities)
         return float((sums.scores(child, parents, family) - cost)[0])
 
@@ -165,7 +166,7 @@ class Climb:
         parents = sums.count(whole)
         cost = self._price * states_of(whole, sums.arities) if self._price else np.zeros(len(masks))
         asked = upper - cost > below - self._least
-        family = sums.count(with_member(whole[asked], child))
+        family = sums.count(whole[asked] | self._own)
         likelihood = upper.copy()
         likelihood[asked] = sums.scores(child, parents[asked], family)
         scores = np.where(asked, likelihood - cost, -np.inf)

@@ -255,13 +255,6 @@ class SetSums:
         return each * (int(self.arities[child]) - 1)
 
 
-def with_member(masks: WordArray, v: int) -> WordArray:
-    """The sets with one more variable."""
-    larger = masks.copy()
-    larger[:, v // 64] |= np.uint64(1 << v % 64)
-    return larger
-
-
 def exact_values(sums: SetSums, child: int, masks: WordArray) -> tuple[FloatArray, FloatArray]:
     """Scores of a child with parent sets, and how far rounding can have moved them."""
     rows = sums.rows

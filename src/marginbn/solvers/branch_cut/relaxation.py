@@ -282,8 +282,12 @@ class HybridRelaxation:
         tolerance = max(effort.accuracy * gap, 1e-9 * abs(now.bound))
         if len(history) < 3 * effort.rounds:
             warm = warm.with_columns(self._missing_columns(now, allowed, tolerance))
-        if len(history) >= effort.rounds or _stalls(history, cutoff, effort):
+        if len(history) >= effort.rounds:
             return warm
+        if len(history) > effort.patience:  # did the last rounds close too little of the gap?
+            gap = history[-1] - cutoff if math.isfinite(cutoff) else abs(history[-1])
+            if history[-1 - effort.patience] - history[-1] < effort.progress * gap:
+                return warm
         assert now.point is not None  # such nodes are left alone
         pooled = self.pool.violations(now.point)
         numbers = self._violated_rows(now.point, pooled, effort)
@@ -390,11 +394,3 @@ class HybridRelaxation:
 def _clip(values: FloatArray) -> FloatArray:
     """Make finite and non-negative."""
     return np.where(np.isfinite(values), np.maximum(values, 0.0), 0.0)
-
-
-def _stalls(history: list[float], cutoff: float, effort: Effort) -> bool:
-    """Whether the last rounds closed too little of the gap."""
-    if len(history) <= effort.patience:
-        return False
-    gap = history[-1] - cutoff if math.isfinite(cutoff) else abs(history[-1])
-    return history[-1 - effort.patience] - history[-1] < effort.progress * gap
