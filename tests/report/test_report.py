@@ -21,7 +21,7 @@ from marginbn import (
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.file_parts import Provenance
 from marginbn.classifiers.measures import Quality
-from marginbn.datasets import load_iris
+from marginbn.datasets import load_dataset
 from marginbn.network.wording import align, counted, hanging, number, percent, seconds
 from marginbn.report.summary import (
     describe,
@@ -39,7 +39,7 @@ from networks import random_network, sprinkler
 
 def on_iris(classifier: BaseBNClassifier) -> BaseBNClassifier:
     """Fitted on iris."""
-    table = load_iris().train
+    table = load_dataset("iris").train
     return classifier.fit(table.drop("class"), table.column("class").values)
 
 

@@ -73,8 +73,9 @@ class Source:
     line_of, count
         The line of a file in which a row begins, counted when an error needs it, and the number of
         rows if it is known without reading them.
-    elsewhere
-        Answers of a function to all blocks, where the blocks are in other processes.
+    elsewhere, owner
+        Answers of a function to all blocks, where the blocks are in other processes; and what must
+        not be removed before the source.
     """
 
     names: tuple[str, ...]
@@ -85,6 +86,7 @@ class Source:
     line_of: Callable[[int], int] | None = None
     count: Callable[[], int | None] = field(default=lambda: None)
     elsewhere: Callable[[Work, Sequence[str]], Iterator[Any]] | None = None
+    owner: object = None
 
     def blocks(self, names: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """A new pass: tables of about :data:`BLOCK_ROWS` rows with the named columns."""
@@ -148,10 +150,6 @@ class Source:
 
         return replace(self, read=read)
 
-    def keeping(self, owner: object) -> Source:
-        """The same table, with what must not be removed before it."""
-        return replace(self, read=partial(_read_kept, owner, self.read))
-
     def whole(self, names: Sequence[str] | None = None) -> pa.Table:
         """All rows at once."""
         parts = list(self.blocks(names))
@@ -174,10 +172,6 @@ class Source:
                 f"{self.origin or 'the table'} has no column {absent[0]!r} to leave out"
             )
         return replace(self, names=tuple(n for n in self.names if n not in left_out))
-
-
-def _read_kept(_: object, read: Read, names: Sequence[str]) -> Iterator[Any]:
-    return read(names)
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -474,7 +468,7 @@ def source_of_lazy_frame(frame: Any) -> Source:
     """The query runs once, into a temporary file, block by block by polars itself."""
     folder = TemporaryFolder()
     frame.sink_parquet(folder.path / "frame.parquet")
-    return replace(source_of_path(folder.path).keeping(folder), origin="polars LazyFrame")
+    return replace(source_of_path(folder.path), owner=folder, origin="polars LazyFrame")
 
 
 def source_of_dask(frame: Any) -> Source:
