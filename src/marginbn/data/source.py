@@ -381,9 +381,25 @@ def source_of_path(path: Path) -> Source:
         layout = "hive" if path.is_dir() else None
         dataset = datasets.dataset(path, format=kind, partitioning=layout)
         source = source_of_dataset(dataset, str(path))
-    if kind != "parquet":
-        return source
-    return replace(source, read=partial(_read_parquet, dataset, str(path)))
+        if kind != "parquet":
+            return source
+        fragments = list(dataset.get_fragments())
+        schema = _one_schema([dataset.schema, *(part.physical_schema for part in fragments)])
+    read = partial(_read_parquet, fragments, schema, str(path))
+    return replace(source, names=tuple(schema.names), read=read)
+
+
+def _one_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The columns of all files, of types that hold the values of all."""
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive")
+    except pa.ArrowTypeError:  # perhaps categories in one file and texts in another
+        is_dictionary = pa.types.is_dictionary
+        plain = [
+            pa.schema((f.name, f.type.value_type if is_dictionary(f.type) else f.type) for f in own)
+            for own in schemas
+        ]
+        return pa.unify_schemas(plain, promote_options="permissive")
 
 
 @contextmanager
@@ -395,7 +411,9 @@ def _arrow_errors(what: str) -> Iterator[None]:
         raise FormatError(f"{what}: {' '.join(str(error).split())}") from None
 
 
-def _read_parquet(dataset: Any, origin: str, names: Sequence[str]) -> Iterator[pa.Table]:
+def _read_parquet(
+    fragments: Sequence[Any], schema: pa.Schema, origin: str, names: Sequence[str]
+) -> Iterator[pa.Table]:
     """File by file: a scanner takes memory for all rows that a row group promises to have.
 
     Texts are read as dictionaries, which is how Parquet mostly stores them.
@@ -403,9 +421,9 @@ def _read_parquet(dataset: Any, origin: str, names: Sequence[str]) -> Iterator[p
     datasets: Any = import_module("pyarrow.dataset")
     parquet: Any = import_module("pyarrow.parquet")
     texts = pa.dictionary(pa.int32(), pa.string())
-    kinds = {name: dataset.schema.field(name).type for name in names}
+    kinds = {name: schema.field(name).type for name in names}
     kinds = {name: texts if kind == pa.string() else kind for name, kind in kinds.items()}
-    for fragment in dataset.get_fragments():
+    for fragment in fragments:
         known = datasets.get_partition_keys(fragment.partition_expression)
         with ExitStack() as stack:
             stack.enter_context(_arrow_errors(f"{origin}: cannot be read to its end"))
