@@ -163,24 +163,25 @@ def test_explain_says_what_is_wrong(model: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::marginbn.DataWarning")
-def test_ask_takes_dates_and_rare_categories_as_they_are_written(tmp_path: Path) -> None:
-    """As the columns were in training: day first here, and merged into one state."""
-    rows = [[f"11.{1 + i % 12}.2024", f"t{i}" if i < 60 else "big"] for i in range(180)]
-    classifier = NaiveBayesClassifier(column_kinds={0: "day-first", 1: "categorical"})
-    classifier.fit(rows, [i // 7 % 2 for i in range(180)])
-    save_model(classifier, tmp_path / "model.json")
+def test_ask_takes_values_as_they_are_written(tmp_path: Path) -> None:
+    """As in training: a date with the day first, a decimal comma, a rare category."""
+    rows = [
+        [f"11.{1 + i % 12}.2024", f"{17 * i + 1000},50 €", f"t{i}" if i < 60 else "big"]
+        for i in range(180)
+    ]
+    classifier = NaiveBayesClassifier(column_kinds={0: "day-first", 2: "categorical"})
+    save_model(classifier.fit(rows, [i // 30 % 2 for i in range(180)]), tmp_path / "model.json")
 
     def ask(*evidence: str) -> Any:
         found = run("ask", tmp_path / "model.json", *evidence, "--json")
         return json.loads(found.stdout)
 
-    parts = ask("x0 year=2024", "x0 month=5", "x0 weekday=Saturday", "x1=other")
-    (rare, *_) = classifier.preparation_.columns[1].merged
-    assert ask("x0=11.5.2024", f"x1={rare}") == parts
-    wrong = run("ask", tmp_path / "model.json", "x0=5/31/2024")
-    assert "day-first" in wrong.stderr
-    twice = run("ask", tmp_path / "model.json", "x0=11.5.2024", "x0 month=5")
-    assert "given twice" in twice.stderr
+    parts = ask("x0 year=2024", "x0 month=5", "x0 weekday=Saturday", "x1=1500", "x2=other")
+    (rare, *_) = classifier.preparation_.columns[2].merged
+    assert ask("x0=11.5.2024", "x1=1.500,00 €", f"x2={rare}") == parts
+    assert "day-first" in run("ask", tmp_path / "model.json", "x0=5/31/2024").stderr
+    shown = run("ask", tmp_path / "model.json", "x0=11.5.2024", "x1=1500").stdout
+    assert shown.startswith("Given x0 = 11.5.2024, x1 = 1500\n")
 
 
 # --- trained tables -------------------------------------------------------------------------------

@@ -16,10 +16,7 @@ from marginbn.exceptions import InputError
 from marginbn.network.wording import align, assignment, counted, percent
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from marginbn.classifiers import BaseBNClassifier
-    from marginbn.data.preparation import ColumnPlan
     from marginbn.network.explain import Explanation
     from marginbn.network.network import BayesianNetwork
 
@@ -129,66 +126,43 @@ def ask(
     About the class the classifier answers, as in `marginbn predict`; about other variables the
     counted network. MODEL may also be a network in a .bif file.
     """
-    network, plans, classifier = load_network_of(model)
-    known = read_evidence(network, plans, evidence or [])
+    from marginbn.classifiers import BaseBNClassifier
+
+    found = load_any(model)
+    classifier = found if isinstance(found, BaseBNClassifier) else None
+    network: BayesianNetwork = getattr(found, "network_", found)
+    preparation = getattr(found, "preparation_", None)
+    columns = [] if preparation is None else [plan.name for plan in preparation.columns]
+    known = given = _read_evidence(evidence or [], [*dict.fromkeys([*network.names, *columns])])
+    if preparation is not None:
+        known = preparation.apply_to_values(given, network.names)
     asked = [_checked_name(name, network.names) for name in show or ()]
     if everything or (not asked and classifier is None):
         asked += [name for name in network.names if name not in known]
     asked = list(dict.fromkeys(asked)) or [network.names[0]]
-    after = _answers(network, classifier, known, asked)
-    before = _answers(network, classifier, {}, asked)
     states = {
         network.names[i]: network.variables[i].states[state]
         for i, state in network.encode_evidence(known).items()
     }
+    after = _answers(network, classifier, known, asked)
+    before = _answers(network, classifier, {}, asked)
     if json:
         print_json({"evidence": states, "posterior": after, "prior": before})
         return
-    given = [
-        assignment(name, state) if known[name] in (None, state) else f"{name} = {known[name]}"
-        for name, state in states.items()
-    ]
-    print_text("\n".join(_describe_answers(given, after, before)))
+    told = [assignment(str(name), value) for name, value in given.items()]
+    print_text("\n".join(_describe_answers(told, after, before)))
 
 
-def load_network_of(
-    path: Path,
-) -> tuple[BayesianNetwork, tuple[ColumnPlan, ...], BaseBNClassifier | None]:
-    """The network of a file, what became of the columns, and the classifier if it is one: that has
-    its own answer about the class.
-    """
-    from marginbn.classifiers import BaseBNClassifier
-    from marginbn.network.network import BayesianNetwork
-
-    found = load_any(path)
-    if isinstance(found, BayesianNetwork):
-        return found, (), None
-    plans = found.preparation_.columns
-    return found.network_, plans, found if isinstance(found, BaseBNClassifier) else None
-
-
-def read_evidence(
-    network: BayesianNetwork, plans: Sequence[ColumnPlan], texts: Sequence[str]
-) -> dict[str | int, Any]:
-    """What is known by variable, of texts like ``Age=53``; a date is taken apart as its column was,
-    and a rare category is what it was merged into.
-    """
+def _read_evidence(texts: Sequence[str], names: Sequence[str]) -> dict[str | int, Any]:
+    """What is known by name, of texts like ``Age=53``; None is a missing value."""
     from marginbn.data.columns import MISSING_TEXTS
-    from marginbn.data.texts import is_date_kind, parts_of_date
 
-    names = network.names
-    dates = {p.name: p.kind for p in plans if is_date_kind(p.kind) and p.name not in names}
-    others = {(p.name, category): p.other for p in plans for category in p.merged}
     known: dict[str | int, Any] = {}
     for text in texts:
-        name, value = _split(text, (*names, *dates))
-        meant = None if value in MISSING_TEXTS else others.get((name, value), value)
-        parts: dict[str | int, Any] = {name: meant}
-        if name in dates:
-            parts = {k: str(v) for k, v in parts_of_date(name, value, dates[name]).items()}
-        if parts.keys() & known:
+        name, value = _split(text, names)
+        if name in known:
             raise InputError(f"{name!r} is given twice; give it once")
-        known |= parts
+        known[name] = None if value in MISSING_TEXTS else value
     return known
 
 
