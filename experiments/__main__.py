@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = make_parser().parse_args(arguments)
     try:
         return int(options.command(options))
-    except MarginBNError as error:
+    except (MarginBNError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
     except KeyboardInterrupt:
@@ -227,6 +227,8 @@ def _unseen_tables(options: argparse.Namespace) -> int:
 
 def _unseen(options: argparse.Namespace) -> int:
     tables = unseen.find_tables(options.folder)
+    for name in unseen.tables_without_entry(options.folder):
+        sys.stderr.write(f"{name} is left out: no {Path(name).stem}.toml names its target\n")
     unknown = [name for name in options.tables or () if name not in tables]
     if unknown:
         raise InputError(f"unknown tables {unknown}; there are {', '.join(tables)}")
