@@ -29,6 +29,7 @@ from experiments.records import Unit, differences, is_stopped, read_records
 from experiments.render import Grid, to_markdown
 from experiments.run import plan_table1, plan_units, run
 from experiments.settings import Settings
+from marginbn.datasets.local import data_folder
 from marginbn.exceptions import InputError, MarginBNError
 from marginbn.files import write_text
 
@@ -335,6 +336,7 @@ def _unseen_page(options: argparse.Namespace) -> int:
 
 
 def _audit(options: argparse.Namespace) -> int:
+    data_folder(options.data)
     records = list(read_records(_records(options)))
     chosen = audit.choose(records, options.number, options.seed, options.most_seconds)
     n_proved = sum(map(audit.is_proved, records))
@@ -352,6 +354,9 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    for folder in (options.first, options.second):
+        if not list(read_records(folder)):
+            raise InputError(f"the folder {str(folder)!r} holds no records")
     lines = differences(options.first, options.second)
     stopped = [sum(map(is_stopped, read_records(f))) for f in (options.first, options.second)]
     sys.stdout.write(("\n".join(lines) or "no differences, times aside") + "\n")

@@ -540,6 +540,10 @@ def test_absent_data(folder, tmp_path, capsys):
     assert "schema.json" in capsys.readouterr().err
     assert main([*arguments, str(folder), "--sets", "iris", "car", "vote"]) == 1
     assert "lacks the data sets car, vote" in capsys.readouterr().err
+    assert main(["audit", "--data", str(tmp_path)]) == 1
+    assert "schema.json" in capsys.readouterr().err
+    assert main(["compare", str(tmp_path), str(tmp_path)]) == 1
+    assert "holds no records" in capsys.readouterr().err
 
 
 def test_missing_requirements():
