@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -32,6 +33,19 @@ settings.register_profile("new", print_blob=True)
 settings.load_profile("same")
 
 collect_ignore = ["conftest.py"]  # docs/ has a file of this name too
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the kernels before a suite in several processes. Otherwise each would compile them,
+    and a search in plain Python might be repeated by machine code that another has just made.
+    """
+    if not getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput"):
+        return
+    from marginbn.solvers.branch_bound.engine import LARGEST
+    from marginbn.solvers.compile import is_at_hand
+
+    if not is_at_hand(LARGEST):
+        subprocess.run([sys.executable, str(config.rootpath / "tests" / "compile_kernels.py")])
 
 
 @pytest.fixture

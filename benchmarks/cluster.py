@@ -3,7 +3,7 @@
 python -m benchmarks run cluster --data FOLDER
 python -m benchmarks run cluster --data FOLDER --only rate
 
-*Rates.* Nodes per second of one and of two workers on the same problem, by the clock on the wall
+*Rates.* Nodes per second of one, two and four workers on the same problem, by the clock on the wall
 and by processor seconds: the second is what a node costs with everything around it, the first is
 what a cluster gives. Only a machine with nothing else to do tells the first. Nodes and seconds
 count from the moment when parts are handed out: before it a coordinator works alone, whatever the
@@ -49,7 +49,7 @@ KILL_AT = 0.5
 
 def keys() -> list[str]:
     """All measurements."""
-    rates = [f"rate {RATE} {count}" for count in (1, 2)]
+    rates = [f"rate {RATE} {count}" for count in (1, 2, 4)]
     return rates + [f"proof {instance}" for instance in PROOFS]
 
 

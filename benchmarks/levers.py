@@ -208,6 +208,16 @@ LEVERS = (
         (Patch(BOUND, "many_rows=3000,", "many_rows=10**9,"),),
     ),
     Lever(
+        "splits compared on some of the rows",
+        "B",
+        (Patch(BOUND, "self.full, thinned(bounding))", "self.full, bounding)"),),
+    ),
+    Lever(
+        "bound of the root before the local search",
+        "A",
+        (Patch(BOUND, "            self._bound_early(vertex)\n", "            pass\n"),),
+    ),
+    Lever(
         "local search between batches",
         "B",
         (

@@ -104,11 +104,8 @@ def test_signals_while_compiling(name: str, parents: int, tmp_path: Path) -> Non
     assert process.returncode == 3, stderr
     assert "Traceback" not in stderr
     assert stdout
-    for index in tmp_path.rglob("*.nbi"):  # numba's: whole, and naming files that are there
-        with index.open("rb") as file:
-            pickle.load(file)  # the version of numba
-            _, files = pickle.loads(file.read())
-        assert all(index.with_name(name).stat().st_size for name in files.values())
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or pickle.loads(path.read_bytes())
 
 
 @pytest.mark.parametrize(("name", "jobs"), [("SIGINT", 2), ("SIGTERM", 1)])

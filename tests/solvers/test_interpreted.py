@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,6 +125,23 @@ def test_ctrl_c_waits_for_the_kernel() -> None:
     with pytest.raises(KeyboardInterrupt):
         undisturbed(body, (stop,), stop)
     assert done == [True]
+
+
+@pytest.mark.usefixtures("cold")
+def test_kernels_that_change_the_tree_are_undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their flag is a field of an argument. An interrupt in the middle of a change to the tree
+    would lose nodes, and the bound with them.
+    """
+    names = set()
+
+    def note(function: Any, args: tuple[Any, ...], stop: np.ndarray) -> Any:
+        names.add(function.__name__)
+        assert stop.shape == (1,)
+        return undisturbed(function, args, stop)
+
+    monkeypatch.setattr(interpreted, "undisturbed", note)
+    solve_structure(small(1), "branch_bound")
+    assert names == {"perform", "search_from"}
 
 
 def test_errors_of_the_kernel_come_out() -> None:

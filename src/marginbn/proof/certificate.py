@@ -41,7 +41,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,10 +143,11 @@ class DualWeights:
     parts: NDArray[np.unsignedinteger]
 
 
-class NamedRow(NamedTuple):
+@dataclass(frozen=True)
+class NamedRow:
     """A row that multipliers refer to, by its kind and its variables."""
 
-    kind: RowKind
+    kind: str  # a RowKind where it was read from a file
     members: tuple[int, ...]
 
 

@@ -86,7 +86,7 @@ def _fold(title: str, *children: Markup) -> Markup:
 
 
 def _data(data: DataReport) -> Markup:
-    """What became of each column, and of the table."""
+    """What became of each column."""
     header: list[Child] = ["column", "kind", "missing", "distinct", "states", "remark"]
     rows: list[list[Child]] = [
         [
@@ -99,5 +99,4 @@ def _data(data: DataReport) -> Markup:
         ]
         for c in data.columns
     ]
-    notes = [element("li", note) for note in data.notes]
-    return join(charts.table(header, rows, class_="numbers"), element("ul", *notes))
+    return charts.table(header, rows, class_="numbers")

@@ -7,7 +7,7 @@ callers alone. That is more than half of all compile time, and the code is no sl
 compiled for the types of their arguments, never for their values. The machine code of an entry
 grows with all that is behind it, its wrapper for Python with the number of arrays in its arguments.
 
-**Borrowed arrays: 1.7 times faster.** numba counts references: a function adds one to every array
+**Borrowed arrays.** numba counts references: a function adds one to every array
 of its arguments, those inside records too, and takes it away at the end, with instructions that all
 processors have to agree on. The caller keeps its arguments alive anyway, so kernels *borrow* them
 (:class:`Borrowing`).
@@ -21,12 +21,10 @@ on are :data:`REORDERED`. ``error_model="numpy"`` only removes the zero-division
 A small problem is solved by the Python functions themselves (:mod:`marginbn.solvers.interpreted`).
 
 **The disk.** Machine code lies in ``$MARGINBN_CACHE`` or in the user's cache folder; where that
-cannot be written every process compiles again. numba's files are used, in a folder of ours: numba
-looks at the file of a function, not at those of the functions it calls. So a folder is named by a
-fingerprint of the texts of all kernels behind it (:func:`kernel_sources`), of the versions of
-Python, numba and llvmlite, and of the processor; what no process used for :data:`KEPT_DAYS` days is
-removed. What is loaded runs with all rights of the user, so the folder must be the user's own
-(:func:`own_folder`).
+cannot be written every process compiles again. A folder is named by a fingerprint of the texts of
+all kernels behind it (:func:`kernel_sources`), of the versions of Python, numba and llvmlite, and
+of the processor. What no process used for :data:`KEPT_DAYS` days is removed. What is loaded runs
+with all rights of the user, so the folder must be the user's own (:func:`own_folder`).
 
 Drafts and borrowing use parts of numba that carry no promise. Therefore ``pyproject.toml`` bounds
 its version: newer ones must pass the tests first.
@@ -37,6 +35,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import pickle
 import platform
 import shutil
 import stat
@@ -44,7 +43,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
@@ -55,7 +54,6 @@ import llvmlite
 import numba
 from llvmlite.binding import get_host_cpu_name
 from numba.core import ir, types
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
@@ -65,7 +63,8 @@ from numba.core.typed_passes import NativeLowering
 from numba.extending import overload
 from platformdirs import user_cache_path
 
-from marginbn.files import PathLike
+from marginbn.exceptions import InputError
+from marginbn.files import PathLike, write_atomic
 from marginbn.solvers.interpreted import COMPILER, MODE, interpret
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -93,6 +92,8 @@ _normalise: Any = import_module("numba.core.cgutils").normalize_ir_text
 _parse_assembly: Any = llvmlite.binding.parse_assembly
 _pass: Any = register_pass
 _passes: Any = DefaultPassBuilder
+_rebuild: Any = import_module("numba.core.compiler").CompileResult._rebuild
+_dumps: Any = import_module("numba.core.serialize").dumps
 _without_value: Any = types.unliteral
 
 
@@ -105,8 +106,9 @@ def entry(function: F) -> F:
     with _lock:
         _entries.setdefault(function.__module__.rpartition(".")[0], []).append(compiled)
     is_own_text = source.is_file() and function.__closure__ is None
-    if is_own_text and machine_code_folder(source.parent) is not None:
-        compiled._cache = _shelf(function)
+    folder = machine_code_folder(source.parent) if is_own_text else None
+    if folder is not None:
+        compiled._cache = Shelf(function, folder)
     return cast(F, compiled)
 
 
@@ -114,12 +116,12 @@ def kernel(function: F) -> F:
     """Compile a kernel that other kernels call, as a part of them. Python may call it too: for
     that it is compiled a second time.
     """
-    return _draft(function, lambda: entry(function))
+    return cast(F, DraftKernel(function, lambda: entry(function)))
 
 
 def shared(function: F) -> F:
     """Compile a kernel that runs as plain Python where Python calls it; for the tiniest."""
-    return _draft(function, lambda: function)
+    return cast(F, DraftKernel(function, lambda: function))
 
 
 REORDERED = {"reassoc", "contract", "nsz", "nnan"}
@@ -136,18 +138,11 @@ def vectorised(plain: Callable[..., Any], *, is_reordered: bool = False) -> Call
     twice as fast.
     """
     more = {"fastmath": REORDERED} if is_reordered else {}
-    return lambda function: _draft(function, lambda: entry(function), plain, **more)
 
+    def decorate(function: F) -> F:
+        return cast(F, DraftKernel(function, lambda: entry(function), plain, **more))
 
-def _draft(
-    function: F,
-    for_python: Callable[[], F],
-    plain: Callable[..., Any] | None = None,
-    **more: Any,
-) -> F:
-    draft: Any = DraftKernel(function, more, for_python)
-    draft.plain = function if plain is None else plain
-    return cast(F, draft)
+    return decorate
 
 
 @cache
@@ -157,8 +152,9 @@ def machine_code_folder(sources: Path) -> Path | None:
         folder = own_folder(cache_root() / f"{sources.parent.name}-{fingerprint(sources)}")
         os.utime(folder)
         for other in folder.parent.iterdir():
-            if time.time() - other.stat().st_mtime > 86_400 * KEPT_DAYS:
-                shutil.rmtree(other, ignore_errors=True)
+            with suppress(FileNotFoundError):  # another process may have removed it just now
+                if time.time() - other.stat().st_mtime > 86_400 * KEPT_DAYS:
+                    shutil.rmtree(other, ignore_errors=True)
     except OSError as error:
         _tell_not_kept(f"{error.strerror or error}: {error.filename}" if error.filename else error)
         return None
@@ -174,71 +170,46 @@ def _tell_not_kept(reason: object) -> None:
         )
 
 
-class Locator(_CacheLocator):
-    """Tells numba's disk cache where the machine code of a function is."""
-
-    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
-        self._py_file = function.__code__.co_filename  # read by numba
-        self._line = function.__code__.co_firstlineno
-        self._folder = folder
-
-    def get_cache_path(self) -> str:
-        """The folder."""
-        return str(self._folder)
-
-    def get_source_stamp(self) -> str:
-        """Nothing: the name of the folder says all."""
-        return ""
-
-    def get_disambiguator(self) -> str:
-        """What makes the function's name its own."""
-        return str(self._line)
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Locator | None:
-        """The place of a function; None without a folder."""
-        folder = machine_code_folder(Path(py_file).parent)
-        return None if folder is None else cls(py_func, folder)
-
-
-class Results(CompileResultCacheImpl):
-    """numba's files, in our place."""
-
-    _locator_classes: list[Any] = [Locator]  # noqa: RUF012
-
-
-class Shelf(FunctionCache):
-    """numba's disk cache of one function, in our folder. Whatever goes wrong, the answer is that
-    there is nothing: the function is compiled.
+class Shelf:
+    """Machine code of one function in a folder: a file for each list of types of arguments, which
+    processes write in one step. Whatever goes wrong with a file, the function is compiled.
     """
 
-    _impl_class = Results
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        code = function.__code__
+        self.cache_path = str(folder)  # read by numba
+        self._folder = folder
+        self._name = f"{Path(code.co_filename).stem}.{code.co_name}-{code.co_firstlineno}"
 
     @property
     def is_used(self) -> bool:
         """Whether there is machine code of the function, for whatever types."""
-        return any(Path(self.cache_path).glob(f"{self._impl.filename_base}.*.nbc"))
+        return any(self._folder.glob(f"{self._name}.*"))
+
+    def _path(self, sig: Any, target_context: Any) -> Path:
+        target = target_context.codegen().magic_tuple()
+        text = "\0".join(map(str, (*sig, *target)))
+        return self._folder / f"{self._name}.{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The function for these types of arguments; None if it must be compiled."""
-        usual: Any = super()
+        target_context.refresh()
+        path = self._path(sig, target_context)
         try:
-            return usual.load_overload(sig, target_context)
-        except Exception:  # numba makes of damaged data whatever error it likes
-            for path in Path(self.cache_path).glob(f"{self._impl.filename_base}.*"):
-                path.unlink(missing_ok=True)
+            return _rebuild(target_context, *pickle.loads(path.read_bytes()))
+        except FileNotFoundError:
+            return None
+        except Exception:  # damaged data raise whatever they like
+            with suppress(OSError):
+                path.unlink()
             return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: Any, made: Any) -> None:
         """Keep a function; if that fails it is compiled again by the next process."""
-        usual: Any = super()
         try:
-            usual.save_overload(sig, data)
-        except OSError as error:
+            write_atomic(self._path(sig, made.target_context), _dumps(made._reduce()), 0o644)
+        except InputError as error:
             _tell_not_kept(error)
-
-
-_shelf: Any = Shelf
 
 
 def cache_root() -> Path:
@@ -380,7 +351,7 @@ class Draft(JITCodeLibrary):
 
 
 class Borrowing(Lower):
-    """Makes LLVM's representation; no references of arguments are counted.
+    """Makes LLVM's representation without counting references of arguments (counted: x1.68).
 
     A parameter that is assigned to in the function is not only an argument: it is counted.
     """
@@ -394,20 +365,13 @@ class Borrowing(Lower):
     def lower_assign(self, ty: Any, inst: Any) -> Any:
         """The value of an assignment."""
         usual: Any = super()
-        name = inst.target.name
-        if not isinstance(inst.value, ir.Arg) or self._count_assignments(name) > 1:
+        name, blocks = inst.target.name, list(cast(Any, self.blocks).values())
+        assigned = [other.target.name for block in blocks for other in block.find_insts(ir.Assign)]
+        if not isinstance(inst.value, ir.Arg) or assigned.count(name) > 1:
             return usual.lower_assign(ty, inst)
         self._borrowed.add(name)
         with self._borrowing(name):
             return usual.lower_assign(ty, inst)
-
-    def _count_assignments(self, name: str) -> int:
-        blocks: Any = self.blocks
-        return sum(
-            inst.target.name == name
-            for block in blocks.values()
-            for inst in block.find_insts(ir.Assign)
-        )
 
     def delvar(self, name: str) -> None:
         """The end of a variable."""
@@ -534,28 +498,20 @@ class EntryKernel(PlainCalls):
 
 
 class DraftKernel(PlainCalls):
-    """A function that others link as a draft.
-
-    Parameters
-    ----------
-    function
-        What is compiled.
-    more
-        Further options of numba's decorator.
-    for_python
-        What to call when Python calls the kernel; made at the first such call.
+    """A function that others link as a draft. Interpreted kernels call ``plain`` instead; Python
+    calls what ``for_python`` makes at the first such call. ``more`` are options of numba's.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
-        more: dict[str, Any],
         for_python: Callable[[], Callable[..., Any]],
+        plain: Callable[..., Any] | None = None,
+        **more: Any,
     ) -> None:
         options = {"nopython": True, "no_cpython_wrapper": True, **OPTIONS, **more}
         super().__init__(function, {}, options, pipeline_class=DraftCompiler)
-        self.plain: Callable[..., Any] = function
-        """What interpreted kernels call."""
+        self.plain = plain or function
         self._make_for_python = for_python
 
     def __call__(self, *args: Any) -> Any:

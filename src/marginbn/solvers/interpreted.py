@@ -220,12 +220,14 @@ def is_late(elapsed: float, remaining: float) -> bool:
 
 
 def interpret(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Call a kernel that Python calls."""
+    """Call a kernel that Python calls; its flag ``stop`` is an argument or a field of one."""
     code = function.__code__
-    names = code.co_varnames[: code.co_argcount]
-    if "stop" in names and not MODE.is_undisturbed:
-        return undisturbed(function, args, args[names.index("stop")])
-    return function(*args)
+    named = dict(zip(code.co_varnames[: code.co_argcount], args, strict=True))
+    flags = [named.get("stop"), *(getattr(arg, "stop", None) for arg in args)]
+    stop = next((flag for flag in flags if flag is not None), None)
+    if stop is None or MODE.is_undisturbed:
+        return function(*args)
+    return undisturbed(function, args, stop)
 
 
 def undisturbed(function: Callable[..., Any], args: tuple[Any, ...], stop: Any) -> Any:

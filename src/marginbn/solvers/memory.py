@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -394,17 +395,11 @@ def _control_groups(root: Path = Path("/sys/fs/cgroup"), own: Path | None = None
                 free = int(limit.read_text()) - int(usage.read_text())
             except (OSError, ValueError):  # no such group, or "max"
                 continue
-            left = min(left, free + _reclaimable(place))
+            with suppress(OSError, ValueError):  # copies of files, given up when room is needed
+                lines = (place / "memory.stat").read_text().splitlines()
+                free += int(dict(line.split() for line in lines).get("inactive_file", 0))
+            left = min(left, free)
     return left
-
-
-def _reclaimable(place: Path) -> int:
-    """Copies of files that a group holds in memory, and gives up when it needs the room."""
-    try:
-        lines = [line.split() for line in (place / "memory.stat").read_text().splitlines()]
-        return int(dict(lines).get("inactive_file", 0))
-    except (OSError, ValueError):
-        return 0
 
 
 def _address_space() -> float:

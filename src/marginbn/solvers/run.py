@@ -257,12 +257,6 @@ class Run:
         """Whether the gap is within the requested tolerance."""
         return self.gap <= self.limits.gap
 
-    @property
-    def _is_searched(self) -> bool:
-        """Whether the gap would be within the tolerance if the scores were exact."""
-        exact = self.bound - 2.0 * self.problem.error
-        return result.relative_gap(self.objective, exact, self.problem.scale) <= self.limits.gap
-
     def _record(self) -> None:
         problem, seconds = self.problem, self.deadline.elapsed()
         rows = 0.0 if problem.is_linear else float(problem.sample_weights.sum())
@@ -361,11 +355,12 @@ class Run:
             raise SolverError(f"solver {solver!r} ended without any structure")
         with suppress(KeyboardInterrupt):  # whoever is in a hurry gets the result
             self._save()
+        exact = self.bound - 2.0 * self.problem.error  # if the scores were exact
         if self.gap <= result.PROOF_TOLERANCE:
             status = Status.OPTIMAL
         elif self.is_closed:
             status = Status.GAP_LIMIT
-        elif self._is_searched:
+        elif result.relative_gap(self.objective, exact, self.problem.scale) <= self.limits.gap:
             status = Status.ROUNDING
         elif self.stopped is not Status.OPTIMAL:
             status = self.stopped

@@ -21,7 +21,7 @@ from marginbn.files import PathLike
 from marginbn.interrupts import INTERRUPTS
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import Structure
-from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
+from marginbn.solvers.checkpoint import Checkpoint, SearchState
 from marginbn.solvers.memory import Memory, parse_memory
 from marginbn.solvers.result import (
     PROOF_TOLERANCE,
@@ -103,13 +103,6 @@ def _suitable(problem: StructureProblem) -> Iterator[Solver]:
     last = get_solver(LAST_RESORT)
     if last.can_solve(problem) is None:
         yield last
-
-
-def _fallback(solver: Solver, run: Run) -> Solver | None:
-    """Who goes on when the memory of a solver is full: the next one that fits."""
-    others = [other for other in _suitable(run.problem) if other.name != solver.name]
-    fitting = (o for o in others if o.needs(run.problem, run.n_jobs).least <= run.memory.spendable)
-    return next(fitting, None)
 
 
 @dataclass(frozen=True)
@@ -292,7 +285,10 @@ def solve_structure(
     )
     chosen = _with_rows(choose_solver(problem, search.solver, run.memory, run.n_jobs), search.rows)
     if search.solver == "auto" and chosen.may_run_out_of_memory:
-        run.fallback = _fallback(chosen, run)
+        others = [other for other in _suitable(problem) if other.name != chosen.name]
+        enough = run.memory.spendable
+        fitting = (other for other in others if other.needs(problem, run.n_jobs).least <= enough)
+        run.fallback = next(fitting, None)
     if start is not None:
         run.start = problem.candidates.selection(start)
     if search.checkpoint is not None:
@@ -330,7 +326,11 @@ def solve_with(solver: Solver, run: Run) -> SolveResult:
     if saved is not None:
         gap = relative_gap(problem.evaluate(saved.selection), saved.bound, problem.scale)
         if gap <= run.limits.gap:
-            return _finished_earlier(solver, run, saved)
+            known = replace(run, checkpoint=None)  # there is nothing new to save
+            known.offer(saved.selection)
+            known.recall_bound(saved.bound)
+            known.nodes = saved.search.nodes
+            return known.finish(saved.search.solver or solver.name)
     solver.prepare(problem, run.n_jobs)
     INTERRUPTS.raise_if_requested()
     run.start_clock()
@@ -348,12 +348,3 @@ def solve_with(solver: Solver, run: Run) -> SolveResult:
     result = run.finish(solver.name)
     run.snapshot = SearchState  # a tree takes most of the memory
     return result
-
-
-def _finished_earlier(solver: Solver, run: Run, saved: Saved) -> SolveResult:
-    """The result that a checkpoint holds; there is nothing new to save."""
-    known = replace(run, checkpoint=None)
-    known.offer(saved.selection)
-    known.recall_bound(saved.bound)
-    known.nodes = saved.search.nodes
-    return known.finish(saved.search.solver or solver.name)

@@ -96,7 +96,7 @@ class PartSearch(Search):
         super().__init__(run, solver, math.inf)  # it is made once, for many parts
         self._set_root()
         vertex = self._mean_vertex()
-        self.rows.extend(self.rows.margins(self.main.work.bounding, vertex))
+        self.rows.extend(self._margins_at(self.main.work.bounding, vertex))
         self._known = vertex
 
     def take(
@@ -140,7 +140,7 @@ class PartSearch(Search):
         """
         vertex = self.main.incumbent.vertex.copy()
         if not np.array_equal(vertex, self._known):
-            self.rows.extend(self.rows.margins(self.main.work.bounding, vertex))
+            self.rows.extend(self._margins_at(self.main.work.bounding, vertex))
             self._known = vertex
 
     def give(self, surplus: int, is_copied: bool) -> OpenNodes:

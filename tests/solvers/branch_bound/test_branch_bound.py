@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import gc
 import pickle
+import subprocess
+import sys
 import threading
 import weakref
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -129,7 +132,7 @@ def test_other_workers_never_see_rows_half_copied(
     rng = np.random.default_rng(1)
     while search.rows.bounding is in_use.bounding:
         vertex = np.array(random_slots(rng, search.encoding.instance))
-        search.rows.extend(search.rows.margins(search.main.work.bounding, vertex))
+        search.rows.extend(search._margins_at(search.main.work.bounding, vertex))
     assert looks
     assert all(looks)
     assert pickle.dumps(in_use) == held
@@ -239,17 +242,17 @@ def test_a_failing_kernel_ends_the_search(
         return
     problem = larger_problem()
     best = solve_with(BranchBoundSolver(), Run(problem)).objective
-    run_batch = engine.tree.run_batch
+    perform = engine.tree.perform
 
     def fail(*args: Any) -> int:
-        pool = args[2]
+        pool = args[3]
         in_main = threading.current_thread() is threading.main_thread()
         if in_main is is_first and pool.state.open > 0 and pool.state.nodes > 0:
             pool.state.open = 0
             raise FloatingPointError("broken kernel")
-        return int(run_batch(*args))
+        return int(perform(*args))
 
-    monkeypatch.setattr(engine.tree, "run_batch", fail)
+    monkeypatch.setattr(engine.tree, "perform", fail)
     bounds: list[float] = []
     before = set(threading.enumerate())
     run = Run(problem, callback=lambda point: bounds.append(point.bound), n_jobs=n_jobs)
@@ -357,9 +360,42 @@ def test_coefficients_are_forgotten_with_their_problem() -> None:
     assert columns() is None
 
 
+def test_same_seed_same_run() -> None:
+    runs = [
+        solve_with(BranchBoundSolver(), Run(larger_problem(), limits=Limits(nodes=40), seed=5))
+        for _ in range(2)
+    ]
+    points = [[(p.objective, p.bound) for p in run.trace] for run in runs]
+    assert points[0] == points[1]
+    assert runs[0].selection.tolist() == runs[1].selection.tolist()
+
+
+def test_trace_is_monotone() -> None:
+    trace = solve_with(BranchBoundSolver(), Run(larger_problem(), limits=Limits(nodes=200))).trace
+    for before, after in pairwise(trace):
+        assert after.objective >= before.objective
+        assert after.bound <= before.bound or before.bound == np.inf
+    assert all(p.objective <= p.bound for p in trace)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e9])
+def test_scaled_weights_give_the_same_structure_value(scale: float) -> None:
+    """Multiplying all weights multiplies the optimum; tolerances are relative."""
+    problem = random_problem(np.random.default_rng(7), 4)
+    problem = replace(problem, linear=np.zeros_like(problem.linear))
+    scaled = replace(problem, weights=problem.sample_weights * scale)
+    expected = solve_with(BranchBoundSolver(), Run(problem)).objective
+    assert solve_with(BranchBoundSolver(), Run(scaled)).objective == pytest.approx(scale * expected)
+
+
 def test_refuses_what_it_cannot_solve() -> None:
     variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(5))
     for options in ({"max_parents": 3}, {"max_parents": 2, "class_restricted": False}):
         candidates = enumerate_candidates(5, **options)
         problem = StructureProblem(candidates, np.zeros(candidates.n_candidates), variables)
         assert BranchBoundSolver().can_solve(problem) is not None
+
+
+def test_importing_the_solver_does_not_import_numba() -> None:
+    code = "import sys, marginbn.solvers.branch_bound; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

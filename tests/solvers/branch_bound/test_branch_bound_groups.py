@@ -149,7 +149,7 @@ def test_a_sample_of_everything_has_all_coefficients() -> None:
 def test_same_optimum_with_groups(seed: int, n_jobs: int) -> None:
     problem = random_problem(np.random.default_rng(seed), 3 + seed % 2)
     run = Run(problem, n_jobs=n_jobs)
-    result = solve_with(BranchBoundSolver(heuristics=seed % 4 > 0, rows="groups"), run)
+    result = solve_with(BranchBoundSolver(rows="groups"), run)
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(brute_force(problem), rel=1e-6)
     assert result.bound >= result.objective
@@ -174,7 +174,7 @@ def test_same_optimum_after_the_rows_have_taken_over(
     assert search.rows.groups is None
     vertex = search.main.incumbent.vertex
     coded = Reduction(search.rows.full, 30.0, 0.35)
-    margins = search.rows.margins(search.main.work.trial, vertex).copy()
+    margins = search._margins_at(search.main.work.trial, vertex).copy()
     for choice in (dense, coded):
         choice.extend(margins)
     assert 0 < dense.n_rows < problem.n_rows
@@ -186,6 +186,13 @@ def test_same_optimum_after_the_rows_have_taken_over(
     result = solve_with(BranchBoundSolver(rows="groups"), Run(problem, n_jobs=n_jobs))
     assert result.objective == pytest.approx(solve_structure(problem).objective, rel=1e-6)
     assert result.status is Status.OPTIMAL
+
+
+def test_same_optimum_without_heuristics() -> None:
+    """Leaves are scored with all rows."""
+    problem = random_problem(np.random.default_rng(3), 4)
+    result = solve_with(BranchBoundSolver(heuristics=False, rows="groups"), Run(problem))
+    assert result.objective == pytest.approx(brute_force(problem), rel=1e-6)
 
 
 def test_a_short_limit_takes_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +223,7 @@ def test_who_is_late_has_a_bound_before_the_first_climb(monkeypatch: pytest.Monk
     run = Run(problem)
     begin(run)
     bounds: list[float] = []
-    monkeypatch.setattr(EngineSearch, "_must_climb", True)
+    monkeypatch.setattr("marginbn.solvers.branch_bound.engine.ROOT_SHARE", -1.0)
     monkeypatch.setattr(EngineSearch, "_climb_first", lambda search, _: bounds.append(search.bound))
     EngineSearch(run, BranchBoundSolver(rows="groups")).open()
     assert bounds[0] < initial_bound(problem) * (1 - 1e-6)

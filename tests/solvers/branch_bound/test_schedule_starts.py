@@ -12,6 +12,7 @@ from marginbn.problem.encoded import EncodedData
 from marginbn.problem.scores import get_local_score, scores_with_errors
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels.box import propagate
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, new_box, new_oracle
 from marginbn.solvers.branch_bound.schedule import simple_starts
 
@@ -30,7 +31,12 @@ def starts_of(problem: StructureProblem, stop: np.ndarray = GO) -> list[np.ndarr
     """Selections of the starts."""
     encoding, box = root_of(problem)
     oracle = new_oracle(encoding.n_features, encoding.instance.first.size)
-    found = simple_starts(problem, encoding, box, oracle, stop)
+
+    def best(box: Box, g: np.ndarray) -> tuple[float, np.ndarray]:
+        value, _ = maximise(encoding.instance, box, g, oracle)
+        return value, oracle.vertex.copy()
+
+    found = simple_starts(problem, encoding, box, best, stop)
     return [encoding.selection(vertex) for vertex in found]
 
 

@@ -19,17 +19,16 @@ from weakref import ReferenceType, ref
 import numpy as np
 
 from marginbn.exceptions import ProblemTooLargeError
-from marginbn.problem.array_types import IntArray
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.arrays import encode
-from marginbn.solvers.branch_bound.kernels import node_pool, tree
+from marginbn.solvers.branch_bound.kernels import tree
 from marginbn.solvers.branch_bound.kernels.bound import UNTOUCHED, Context, bound_error
-from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.children import Workspace
 from marginbn.solvers.branch_bound.kernels.climb import Ground, new_climber, search_from
+from marginbn.solvers.branch_bound.kernels.combination import Bounding
 from marginbn.solvers.branch_bound.kernels.node_pool import Pool
-from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import Instance, count_rows, new_box
+from marginbn.solvers.branch_bound.kernels.records import Box, Instance, count_rows, new_box
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, rows_of, wants_groups
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
 from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker, first_pool, gather
@@ -67,7 +66,7 @@ NO_KICKS = 1
 """Effort that the first climb uses up."""
 
 
-LARGEST = tree.run_batch
+LARGEST = tree.perform
 """The kernel whose machine code takes longest to make."""
 
 
@@ -153,7 +152,7 @@ class Search(SearchTree):
         self.set_open()
         self.report()
         b = self.main.work.bounding
-        self.rows.extend(self.rows.margins(b, vertex))
+        self.rows.extend(self._margins_at(b, vertex))
         if self.heuristics:
             self._announce_incumbent()  # how much groups may lose depends on what is known
         if isinstance(self.rows, GroupedRows):
@@ -164,7 +163,7 @@ class Search(SearchTree):
             self._announce_incumbent()
             if self.encoding.instance.weights.size:  # else the first vertex is the best of all
                 self._climb_first(vertex)
-                margins = self.rows.margins(b, self.main.incumbent.vertex)
+                margins = self._margins_at(b, self.main.incumbent.vertex)
                 self.rows.extend(margins, self._gap)
         self.team.is_sharing = True
 
@@ -178,21 +177,16 @@ class Search(SearchTree):
         while self.team.stop[0] == 0:
             most = int(main.pool.state.iterations) + ROOT_BATCHES * self.schedule.batch
             with self._counting(main):
-                main.code = tree.run_batch(*self._batch_of(main), 1, most, 0)
+                main.code = tree.perform(tree.SEARCH, *self._batch_of(main), 1, most, 0)
             if main.pool.state.open:
                 self._push_root(first_pool(self.encoding))  # again, instead of its parts
             self.report()
-            if not main.pool.state.open or self._must_climb:
+            run = self.run
+            used = run.deadline.elapsed() if run.limits.work is None else run.work
+            if not main.pool.state.open or used > ROOT_SHARE * _time_to_search(run.limits):
                 return
-            if not rows.refine(main.work.bounding, self._gap):
+            if not rows.refine(self._margins(main.work.bounding), self._gap):
                 return
-
-    @property
-    def _must_climb(self) -> bool:
-        """Whether the root has had its part of the time; of the work, where that is limited."""
-        run = self.run
-        used = run.deadline.elapsed() if run.limits.work is None else run.work
-        return used > ROOT_SHARE * _time_to_search(run.limits)
 
     def _bound_early(self, vertex: IntArray) -> None:
         """A first bound of the root before the local search, which may take longer than there is
@@ -206,7 +200,9 @@ class Search(SearchTree):
         self.leave_python_if_slow(1, partial(compile_seen, __package__))
         with self._counting(main) as node_limit:
             given = self._batch_of(main)
-            main.code = tree.run_batch(*given, node_limit, EARLY_ITERATIONS, main.reserve)
+            main.code = tree.perform(
+                tree.SEARCH, *given, node_limit, EARLY_ITERATIONS, main.reserve
+            )
         self.report()
         if main.pool.state.open:
             main.pool = first_pool(self.encoding)
@@ -217,16 +213,13 @@ class Search(SearchTree):
 
     def _push_root(self, pool: Pool) -> None:
         """The root with the majorant and the vertices at hand, in an empty store."""
-        b = self.main.work.bounding
-        family = node_pool.new_family(pool, b)
-        node_pool.push(pool, self.root, float(b.state.bound), family, 0)
-        node_pool.drop_family(pool, family)
         self.main.pool = pool
+        self._take_step(tree.PUSH, self.encoding.instance, self.root, self.main.work.bounding)
 
     def _climb_first(self, vertex: IntArray) -> None:
         """Local search from the first vertex, simple structures and the caller's start."""
-        run, oracle = self.run, self.main.work.oracle
-        starts = simple_starts(run.problem, self.encoding, self.root, oracle, self.team.stop)
+        run = self.run
+        starts = simple_starts(run.problem, self.encoding, self.root, self._best, self.team.stop)
         starts.insert(0, vertex)
         if run.start is not None:
             starts.append(self.encoding.vertex(run.start))
@@ -239,8 +232,29 @@ class Search(SearchTree):
 
     def _see_around(self, vertex: IntArray) -> None:
         """Let the local search see the rows that matter at a vertex."""
-        margins = self.rows.margins(self.main.work.trial, vertex)
-        self.rows.extend_climbing(margins, self._gap)
+        self.rows.extend_climbing(self._margins_at(self.main.work.trial, vertex), self._gap)
+
+    def _take_step(self, task: int, inst: Instance, box: Box, b: Bounding) -> int:
+        """A step between batches; what it returns."""
+        _, context, pool, work = self._batch_of(self.main)
+        return tree.perform(task, inst, context, pool, work._replace(box=box, bounding=b), 0, 0, 0)
+
+    def _best(self, box: Box, g: FloatArray) -> tuple[float, IntArray]:
+        """The largest g . eta of a box, -inf if it is empty, and its vertex."""
+        b = self.main.work.trial
+        b.best_g[:] = g
+        self._take_step(tree.MAXIMISE, self.encoding.instance, box, b)
+        return float(b.state.bound), self.main.work.oracle.vertex.copy()
+
+    def _margins_at(self, b: Bounding, vertex: IntArray) -> FloatArray:
+        """All margins of a structure; the relaxed solution is forgotten."""
+        b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
+        return self._margins(b)
+
+    def _margins(self, b: Bounding) -> FloatArray:
+        """All margins of a relaxed solution."""
+        self._take_step(tree.LOAD_MARGINS, self.rows.full, self.root, b)
+        return b.t
 
     def _resume(self) -> bool:
         """Take over the tree of an earlier call, if there is one that can be used."""
@@ -262,26 +276,25 @@ class Search(SearchTree):
         """Everything that the candidates allow."""
         self.root.allowed[:] = self.encoding.slots
         self.root.classes[:] = True
-        if not propagate(self.encoding.instance, self.root):
+        inst, b = self.encoding.instance, self.main.work.bounding
+        if not self._take_step(tree.PROPAGATE, inst, self.root, b):
             raise AssertionError("the first selection proves that the root is not empty")
 
     def _mean_vertex(self) -> IntArray:
         """The structure of the largest mean margin."""
-        inst, oracle = self.encoding.instance, self.main.work.oracle
+        inst = self.encoding.instance
         rivals = np.diff(inst.starts)
         if self.encoding.coded is None:
             mean = np.repeat(inst.weights / np.maximum(rivals, 1), rivals)
             gradient = inst.linear + inst.columns @ mean
         else:
             gradient = inst.linear + self.encoding.coded.class_sums.sum(axis=0) / rivals[0]
-        maximise(inst, self.root, gradient, oracle)
-        return oracle.vertex.copy()
+        return self._best(self.root, gradient)[1]
 
     def _open_root(self, vertex: IntArray) -> None:
         """Push the root with the trivial majorant."""
-        inst, work, pool = self.encoding.instance, self.main.work, self.main.pool
-        b = work.bounding
-        upper, _ = maximise(inst, self.root, inst.linear, work.oracle)
+        inst, b = self.encoding.instance, self.main.work.bounding
+        upper, _ = self._best(self.root, inst.linear)
         b.best_g[:] = inst.linear
         error = bound_error(inst, b.state, UNTOUCHED)
         b.state.unused = b.state.total_weight
@@ -289,7 +302,7 @@ class Search(SearchTree):
         b.state.bound = b.state.constant + upper
         b.state.smoothing = self.settings.smoothing_start * inst.gamma
         b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
-        self._push_root(pool)
+        self._push_root(self.main.pool)
 
     # ------------------------------------------------------------------ the search
 
@@ -301,7 +314,8 @@ class Search(SearchTree):
         if own is not self.main:
             stop = int(own.pool.state.iterations) + self.schedule.batch
         with self._counting(own) as node_limit:
-            own.code = tree.run_batch(*self._batch_of(own), node_limit, stop, own.reserve)
+            given = self._batch_of(own)
+            own.code = tree.perform(tree.SEARCH, *given, node_limit, stop, own.reserve)
         return self._why_ended(own.code)
 
     def _batch_of(self, own: Worker) -> tuple[Instance, Context, Pool, Workspace]:
@@ -349,9 +363,12 @@ class Search(SearchTree):
             self._climb(vertex, effort=effort, kick=POLISH_KICK)
         if self.main.code != tree.BATCH_DONE:
             return
-        effort = self.schedule.advance(self._open_gap())
+        root, best = float(self.main.pool.state.root_bound), float(self.main.incumbent.value[0])
+        has_root = 0.0 < root - best < math.inf  # not the tree of an earlier call
+        effort = self.schedule.advance(self._gap / (root - best) if has_root else 0.0)
         turn = self.schedule.round // self.schedule.EVERY
-        self.rows.check(self.main.work.bounding, self.schedule.round, self._gap)
+        newest = partial(self._margins, self.main.work.bounding)
+        self.rows.check(newest, self.schedule.round, self._gap)
         if self.heuristics and effort > 0:
             vertices = self.main.work.bounding.vertices  # every third time the heaviest vertex
             start = vertices[0] if turn % 3 == 2 else self.main.incumbent.vertex
@@ -361,11 +378,6 @@ class Search(SearchTree):
     def _gap(self) -> float:
         """Between what is known and the bound; infinite before there is a structure."""
         return self.team.bound - float(self.main.incumbent.value[0])
-
-    def _open_gap(self) -> float:
-        """The part of the root's gap that is left; 0 for the tree of an earlier call."""
-        root, best = float(self.main.pool.state.root_bound), float(self.main.incumbent.value[0])
-        return self._gap / (root - best) if 0.0 < root - best < math.inf else 0.0
 
     def _climb(self, vertex: IntArray, *, effort: int, kick: int) -> None:
         """Local search from a vertex, guided by the newest relaxed solution."""

@@ -118,7 +118,9 @@ def build_coded(
             cells = states * n_classes
             by_state = counts[begin : begin + cells].reshape(states, -1)
             k = int(candidate_of[v])
-            table = _table_of(margins, k, by_state)
+            table = margins.table_from_counts(k, by_state)
+            if margins.kind != "binary" and margins.n_rivals == 1:
+                table = table - table[:, ::-1]
             tables[place : place + cells] = table.reshape(-1)
             keys[v] = families.sets[number]
             keys[v, 3] = place
@@ -140,13 +142,6 @@ def as_writeable(weights: FloatArray) -> FloatArray:
         if isinstance(same, np.ndarray) and same.flags.writeable and same.flags.c_contiguous:
             return np.asarray(same, dtype=np.float64)
     return np.array(weights)
-
-
-def _table_of(margins: MarginRows, k: int, by_state: FloatArray) -> FloatArray:
-    """Table of a candidate as the kernels look it up, (states, n_classes)."""
-    scores = margins.table_from_counts(k, by_state)
-    is_difference = margins.kind != "binary" and margins.n_rivals == 1
-    return scores - scores[:, ::-1] if is_difference else scores
 
 
 def _largest(margins: MarginRows, table: FloatArray) -> FloatArray:

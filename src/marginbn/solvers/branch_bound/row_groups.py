@@ -29,6 +29,7 @@ lower bound than with all coefficients written (27 378 and 27 397) in a third of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,7 +39,6 @@ import numpy.typing as npt
 from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.arrays import Encoding
-from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import EPS
 from marginbn.solvers.branch_bound.kernels.records import WITHOUT_CODES, Instance, count_rows
 from marginbn.solvers.branch_bound.pair_tables import Coded, fill_columns, group_rows
@@ -330,24 +330,25 @@ class GroupedRows(Rows):
         elif self._bounding.cost(margins) > UNSEEN * gap:
             self.extend(margins, gap)
 
-    def refine(self, b: Bounding, gap: float) -> bool:
-        """Split groups if they lose too much at the newest relaxed solution; whether they did."""
-        load_margins(self.full, b)
-        lost, margins = 0.0, b.t[: count_rows(self.full)]
+    def refine(self, newest: FloatArray, gap: float) -> bool:
+        """Split groups if they lose too much at the margins of the newest relaxed solution; whether
+        they did.
+        """
+        lost, margins = 0.0, newest[: count_rows(self.full)]
         if self.groups is not None:
             losses = self.groups.losses(margins)
             lost, margins = losses.total, losses.means
         if lost + self._bounding.cost(margins) <= WORTH * gap:
             return False
         before = self.bounding
-        self.extend(b.t, gap)
+        self.extend(newest, gap)
         return self.bounding is not before
 
-    def check(self, b: Bounding, turn: int, gap: float) -> None:
+    def check(self, newest: Callable[[], FloatArray], turn: int, gap: float) -> None:
         """The same: more often when groups were split the last time, else less."""
         if turn < self._next_check:
             return
-        if self.refine(b, gap):
+        if self.refine(newest(), gap):
             self._interval = max(self._interval // 2, self._shortest)
         else:
             self._interval = min(2 * self._interval, RAREST_CHECK * self._shortest)

@@ -24,13 +24,13 @@ is slow to begin with. Several workers would still read from there: they get new
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_bound.arrays import Encoding
-from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins
 from marginbn.solvers.branch_bound.kernels.duals import EPS
 from marginbn.solvers.branch_bound.kernels.records import WITHOUT_CODES, Instance, count_rows
 from marginbn.solvers.branch_bound.pair_tables import fill_columns, sum_rows
@@ -96,12 +96,6 @@ class Rows:
         """Samples that it climbs on at the most."""
         return int(self.full.weights.size)
 
-    def margins(self, b: Bounding, vertex: IntArray) -> FloatArray:
-        """All margins of a structure; the relaxed solution is forgotten."""
-        b.vertices[0], b.share[0], b.state.n_active = vertex, 1.0, 1
-        load_margins(self.full, b)
-        return b.t
-
     def extend(self, margins: FloatArray, gap: float = np.inf) -> None:
         """Use the rows that matter at these margins too from now on."""
         self._bounding.extend(margins)
@@ -120,14 +114,16 @@ class Rows:
         if self._climbing.is_whole or self._climbing.cost(margins) > UNSEEN * gap:
             self._climbing.extend(margins)
 
-    def check(self, b: Bounding, turn: int, gap: float) -> None:
-        """Use more rows if the newest relaxed solution needs them; less and less often."""
+    def check(self, newest: Callable[[], FloatArray], turn: int, gap: float) -> None:
+        """Use more rows if the newest relaxed solution needs them, by its margins; less and less
+        often.
+        """
         if turn < self._next_check:
             return
         self._next_check = turn + min(turn, RAREST_CHECK)
-        load_margins(self.full, b)
-        if self._bounding.cost(b.t) > WORTH * gap:
-            self.extend(b.t, gap)
+        margins = newest()
+        if self._bounding.cost(margins) > WORTH * gap:
+            self.extend(margins, gap)
 
 
 class Reduction:

@@ -4,6 +4,8 @@ that the local search starts from besides those of the relaxation and the caller
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from marginbn.problem.array_types import FloatArray, IntArray
@@ -11,8 +13,7 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import candidate_score, log_likelihood
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.bound import Settings
-from marginbn.solvers.branch_bound.kernels.oracle import maximise
-from marginbn.solvers.branch_bound.kernels.records import Box, Oracle, count_rows
+from marginbn.solvers.branch_bound.kernels.records import Box, count_rows
 from marginbn.solvers.branch_bound.rows import Rows
 from marginbn.solvers.run import Limits
 
@@ -128,22 +129,23 @@ class Schedule:
         self.round += 1
         if self.round % self.EVERY:
             return 0
-        return int(self.share * self._hope(open_gap))
-
-    def _hope(self, open_gap: float) -> float:
-        """The part of its time that the local search is worth."""
         is_open = open_gap > self.MOST
         early = self.EARLY_IF_OPEN if is_open else self.EARLY
-        recent = max(4 * self.success, early) / max(self.round, 1)
-        if recent >= 1.0:
-            return 1.0
-        return max(recent, self.LEAST) if is_open else self.LEAST
+        hope = min(1.0, max(4 * self.success, early) / self.round)
+        if hope < 1.0:
+            hope = max(hope, self.LEAST) if is_open else self.LEAST
+        return int(self.share * hope)
 
 
 def simple_starts(
-    problem: StructureProblem, encoding: Encoding, root: Box, oracle: Oracle, stop: IntArray
+    problem: StructureProblem,
+    encoding: Encoding,
+    root: Box,
+    best: Callable[[Box, FloatArray], tuple[float, IntArray]],
+    stop: IntArray,
 ) -> list[IntArray]:
     """Naive Bayes and TAN, as far as the candidates allow them; both have a class without parents.
+    ``best`` maximises a linear function over a box.
 
     When ``stop`` is raised on the way, fewer.
     """
@@ -158,10 +160,9 @@ def simple_starts(
     if likelihood is not None:
         classes = np.zeros_like(root.classes)
         classes[alone] = True
-        inst = encoding.instance
-        value, _ = maximise(inst, root._replace(classes=classes), likelihood, oracle)
+        value, vertex = best(root._replace(classes=classes), likelihood)
         if value > -np.inf:
-            starts.append(oracle.vertex.copy())
+            starts.append(vertex)
     return starts
 
 

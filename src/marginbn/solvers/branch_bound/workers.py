@@ -246,7 +246,11 @@ class Team(BaseTeam[tuple[float, IntArray]]):
                 self._change.wait(REST)
             worker.receive()
             self._adopt(worker)
-            worker.granted = self._grant(worker)
+            worker.granted = UNLIMITED // 2
+            if self.node_limit != UNLIMITED:  # a fair part of what is left and promised to nobody
+                promised = sum(other.granted for other in self.workers if other is not worker)
+                left = max(self.node_limit - self.nodes - promised, 0)
+                worker.granted = -(-left // len(self.workers))
             limit = worker.nodes + worker.granted
             worker.claim = worker.bound
             worker.code = EXHAUSTED
@@ -268,14 +272,6 @@ class Team(BaseTeam[tuple[float, IntArray]]):
                 worker.grow(self.store_bytes // len(self.workers))
             self._share(worker)
             self._change.notify_all()
-
-    def _grant(self, worker: Worker) -> int:
-        """A fair part of the nodes that are left and promised to nobody."""
-        if self.node_limit == UNLIMITED:
-            return UNLIMITED // 2
-        others = [other for other in self.workers if other is not worker]
-        left = self.node_limit - self.nodes - sum(other.granted for other in others)
-        return -(-max(left, 0) // len(self.workers))
 
     def _share(self, worker: Worker) -> None:
         """Post improvements; donate nodes to workers without any, or with worse ones only."""

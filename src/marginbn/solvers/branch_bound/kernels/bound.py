@@ -351,10 +351,13 @@ def _advance(
     should be split.
     """
     combination.make_room(b, balance)
-    worst, at_eta = combination.worst_vertex(inst, b, work.g)
-    linear = 0.0
+    worst, lowest, at_eta, linear = 0, np.inf, 0.0, 0.0
     for k in range(b.state.n_active):
+        of_vertex = duals.linear_of_vertex(inst, work.g, b.vertices[k])
+        at_eta += b.share[k] * of_vertex
         linear += b.share[k] * balance.linear[k]
+        if of_vertex < lowest:
+            worst, lowest = k, of_vertex
     relaxed = duals.objective_of_margins(inst, b.t) + linear
     b.state.relaxed = relaxed
     bracket = b.state.bound - relaxed
@@ -367,8 +370,7 @@ def _advance(
         if b.state.smoothing <= floor and frank_wolfe_gap < STANDSTILL * abs(b.state.bound):
             return False
         b.state.smoothing = max(floor, settings.smoothing_factor * b.state.smoothing)
-    slope = duals.linear_of_vertex(inst, work.g, target)
-    slope -= duals.linear_of_vertex(inst, work.g, b.vertices[worst])
+    slope = duals.linear_of_vertex(inst, work.g, target) - lowest
     if slope > 0.0:
         new = combination.find_vertex(inst, b, balance, target)
         if not newton_step(inst, b, balance, EQUAL_SLOPES * frank_wolfe_gap):

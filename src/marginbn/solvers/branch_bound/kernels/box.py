@@ -46,10 +46,10 @@ from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.edmonds import prices_between
 from marginbn.solvers.branch_bound.kernels.oracle import class_bounds, maximise_base
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance, Oracle
-from marginbn.solvers.compile import entry, kernel
+from marginbn.solvers.compile import kernel
 
 
-@entry
+@kernel
 def propagate(inst: Instance, box: Box) -> bool:
     """Tighten the box to a fixpoint; False if it is empty. Components are valid afterwards."""
     changed = True
@@ -168,13 +168,13 @@ def _restrict_component(box: Box, begin: int, end: int) -> int:
     changed = 0
     for a in range(begin, end):
         r = box.order[a]
-        if not _has_outside_slot(box, r):
-            continue
-        if blocked[r] == 0:
-            below[r] = 1
-        else:
-            _forbid_outside_slots(box, r)
-            changed = 1
+        for s in range(n + 2):
+            if box.allowed[r, s] and (s >= n or not box.edges[r, s]):  # from outside
+                if blocked[r] == 0:
+                    below[r] = 1
+                else:
+                    box.allowed[r, s] = False
+                    changed = 1
     for a in range(end - 1, begin, -1):
         v = box.order[a]
         below[box.above[v]] += below[v]
@@ -193,37 +193,9 @@ def _restrict_component(box: Box, begin: int, end: int) -> int:
 
 
 @kernel
-def _has_outside_slot(box: Box, r: int) -> bool:
-    n = box.allowed.shape[0]
-    if box.allowed[r, n] or box.allowed[r, n + 1]:
-        return True
-    for s in range(n):  # noqa: SIM110 (generators are not compiled)
-        if box.allowed[r, s] and not box.edges[r, s]:
-            return True
-    return False
-
-
-@kernel
-def _forbid_outside_slots(box: Box, r: int) -> None:
-    n = box.allowed.shape[0]
-    for s in range(n + 2):
-        if s >= n or not box.edges[r, s]:
-            box.allowed[r, s] = False
-
-
-@kernel
 def is_member(inst: Instance, j: int, s: int) -> bool:
     """Whether feature j belongs to class set s."""
     return bool(inst.first[s] == j or inst.second[s] == j)
-
-
-@kernel
-def _class_set_fits(inst: Instance, box: Box, s: int) -> bool:
-    n = box.allowed.shape[0]
-    j, k = inst.first[s], inst.second[s]
-    if j >= 0 and not box.allowed[j, n + 1]:
-        return False
-    return k < 0 or bool(box.allowed[k, n + 1] and box.component[j] != box.component[k])
 
 
 @kernel
@@ -235,13 +207,17 @@ def _restrict_classes(inst: Instance, box: Box) -> int:
     for s in range(box.classes.size):
         if not box.classes[s]:
             continue
-        if not _class_set_fits(inst, box, s):
+        j, k = inst.first[s], inst.second[s]
+        fits = j < 0 or box.allowed[j, n + 1]
+        if fits and k >= 0:
+            fits = box.allowed[k, n + 1] and box.component[j] != box.component[k]
+        if not fits:
             box.classes[s] = False
             changed = 1
             continue
         left += 1
-        count[inst.first[s]] += 1
-        count[inst.second[s]] += 1
+        count[j] += 1
+        count[k] += 1
     if left == 0:
         return -1
     for j in range(n):
@@ -295,7 +271,12 @@ def fix_box(
     if base <= records.MISSING:
         return False, -np.inf
     class_bounds(inst, box, g, base, oracle)
-    removed = _drop_class_sets(box, c, cutoff, oracle)
+    removed = -np.inf
+    for s in range(box.classes.size):
+        if box.classes[s] and c + oracle.upper[s] <= cutoff:
+            removed = max(removed, c + oracle.upper[s])
+            box.classes[s] = False
+            oracle.upper[s] = records.FORBIDDEN
     best = oracle.upper.max()
     if best <= records.MISSING:
         return False, removed
@@ -314,17 +295,6 @@ def fix_box(
             removed = max(removed, _fix_orientations(box, c + best, cutoff, x, entry_cost))
             removed = max(removed, c + with_component[x])
     return True, removed
-
-
-@kernel
-def _drop_class_sets(box: Box, c: float, cutoff: float, oracle: Oracle) -> float:
-    removed = -np.inf
-    for s in range(box.classes.size):
-        if box.classes[s] and c + oracle.upper[s] <= cutoff:
-            removed = max(removed, c + oracle.upper[s])
-            box.classes[s] = False
-            oracle.upper[s] = records.FORBIDDEN
-    return removed
 
 
 @kernel

@@ -1,4 +1,5 @@
-"""Branching candidates of a box and their scores.
+"""Branching candidates and their scores (without pseudo-costs x1.57, at worst x3.6; without edges
+x1.27, at worst x1.96).
 
 Every candidate has two children that together contain every structure of the box exactly once:
 
@@ -8,8 +9,7 @@ Every candidate has two children that together contain every structure of the bo
     MEMBER j           j is a parent of the class                  | is not
 
 An arc alone is a poor candidate: re-rooting the forest replaces it by its reverse at almost no
-cost. So arcs are candidates only where the edge is already decided or the reverse is impossible
-(without edges proofs take x1.27, at worst x1.96).
+cost. So arcs are candidates only where the edge is already decided or the reverse is impossible.
 
 The score of a candidate is the product of the gains to expect from its two children. They are
 predicted from the *degradations* of f when eta is moved into either child, everything else
@@ -19,7 +19,7 @@ and delta the move into it:
     first child     t + delta
     second child    t - e / (1 - e) delta        (the average of the two children is t)
 
-**Pseudo-costs** (without them proofs take x1.57, at worst x3.6). How much of a degradation is left
+**Pseudo-costs.** How much of a degradation is left
 as a gain once the rest of the structure has adapted is learned from the tree, per candidate and
 child; ``docs/theory/search.rst`` says what a gain is. With r0 the ratio of all gains to all
 degradations of candidates of this kind and child, and m the mean degradation of this candidate and
@@ -167,7 +167,9 @@ def rank_candidates(
         share = _share(inst, work, kind, i, j)
         if share < SMALL or share > (LARGEST_SLOT if kind == SLOT else 1.0 - SMALL):
             continue
-        if kind == SLOT and not _slot_is_candidate(box, i, j):
+        if kind == SLOT and j < inst.n_features and box.allowed[j, i] and not box.edges[i, j]:
+            continue  # the edge that is open says the same
+        if kind == SLOT and j == inst.n_features + 1 and _relevance_is_open(box, i):
             continue
         first, second = _degradations(inst, work, here, share, kind, i, j)
         candidates[count, 0], candidates[count, 1], candidates[count, 2] = kind, i, j
@@ -178,7 +180,7 @@ def rank_candidates(
         count += 1
     if count > 0:
         return Ranking(candidates[:count], degradations[:count], score[:count])
-    return _first(Ranking(candidates, degradations, score), _largest_choice(inst, box, work))
+    return _largest_choice(inst, box, work, Ranking(candidates, degradations, score))
 
 
 @kernel
@@ -188,20 +190,15 @@ def _expected(gain: float, room: float) -> float:
 
 
 @kernel
-def _first(ranking: Ranking, chosen: tuple[int, int, int]) -> Ranking:
-    """A list of one candidate, or of none; nothing is known of its degradations."""
-    if chosen[0] == NONE:
-        return Ranking(ranking.candidates[:0], ranking.degradations[:0], ranking.score[:0])
-    candidates = ranking.candidates[:1]
-    candidates[0, 0], candidates[0, 1], candidates[0, 2] = chosen
-    return Ranking(candidates, ranking.degradations[:1], ranking.score[:1])
-
-
-@kernel
 def list_candidates(inst: Instance, box: Box) -> IntArray:
     """Every candidate (kind, i, j) both of whose children are smaller than the box."""
     n = box.allowed.shape[0]
-    with_feature, n_sets = _count_class_sets(inst, box)
+    with_feature, n_sets = np.zeros(n + 1, dtype=np.int64), 0  # the last place stands for nobody
+    for s in range(box.classes.size):
+        if box.classes[s]:
+            n_sets += 1
+            with_feature[inst.first[s]] += 1
+            with_feature[inst.second[s]] += 1
     candidates = np.empty((n * (2 * n + 4), 3), dtype=np.int64)  # n^2 edges, n (n + 2) slots, 2 n
     count = 0
     for i in range(n):
@@ -231,31 +228,9 @@ def _append(candidates: IntArray, count: int, kind: int, i: int, j: int) -> int:
 
 
 @kernel
-def _count_class_sets(inst: Instance, box: Box) -> tuple[IntArray, int]:
-    """Class sets left that contain each feature, and class sets left."""
-    count, total = np.zeros(box.allowed.shape[0], dtype=np.int64), 0
-    for s in range(box.classes.size):
-        if box.classes[s]:
-            total += 1
-            for j in (inst.first[s], inst.second[s]):
-                if j >= 0:
-                    count[j] += 1
-    return count, total
-
-
-@kernel
 def _relevance_is_open(box: Box, j: int) -> bool:
     n = box.allowed.shape[0]
     return box.allowed[j, n + 1] and not box.relevant[j]
-
-
-@kernel
-def _slot_is_candidate(box: Box, i: int, s: int) -> bool:
-    """Whether no better candidate says the same: an edge that is open, or relevance."""
-    n = box.allowed.shape[0]
-    if s < n:
-        return box.edges[i, s] or not box.allowed[s, i]
-    return s == n or not _relevance_is_open(box, i)
 
 
 @kernel
@@ -348,10 +323,12 @@ def _condition_class(inst: Instance, work: Splitting, j: int, wanted: bool) -> f
 
 
 @kernel
-def _largest_choice(inst: Instance, box: Box, work: Splitting) -> tuple[int, int, int]:
-    """Without a fractional candidate: the feature with most slots, at its heaviest slot."""
+def _largest_choice(inst: Instance, box: Box, work: Splitting, room: Ranking) -> Ranking:
+    """Without a fractional candidate: the feature with most slots, at its heaviest slot; or none.
+    Nothing is known of its degradations.
+    """
     n = box.allowed.shape[0]
-    most, which, slot = 1, -1, -1
+    most, found = 1, 0
     for i in range(n):
         count, heaviest = 0, -1
         offset = column_of(inst, i, 0)
@@ -361,10 +338,9 @@ def _largest_choice(inst: Instance, box: Box, work: Splitting) -> tuple[int, int
                 if heaviest < 0 or work.eta[offset + s] > work.eta[offset + heaviest]:
                     heaviest = s
         if count > most:
-            most, which, slot = count, i, heaviest
-    if which < 0:
-        return NONE, 0, 0
-    return SLOT, which, slot
+            most, found = count, 1
+            _append(room.candidates, 0, SLOT, i, heaviest)
+    return Ranking(room.candidates[:found], room.degradations[:found], room.score[:found])
 
 
 @shared

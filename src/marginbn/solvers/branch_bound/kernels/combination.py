@@ -16,7 +16,7 @@ import numpy as np
 from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.solvers.branch_bound.kernels import duals, records
 from marginbn.solvers.branch_bound.kernels.records import Instance
-from marginbn.solvers.compile import entry, kernel
+from marginbn.solvers.compile import kernel
 
 LIGHT = 1e-12
 """A vertex with no more weight than this is dropped: it is what rounding left of it."""
@@ -151,7 +151,7 @@ def point_of(inst: Instance, b: Bounding) -> FloatArray:
     return eta
 
 
-@entry
+@kernel
 def load_margins(inst: Instance, b: Bounding) -> None:
     """t = margins of the convex combination."""
     eta, t = point_of(inst, b), b.t
@@ -174,18 +174,6 @@ def load_margins(inst: Instance, b: Bounding) -> None:
         a2, a3 = inst.columns[used[k + 2]], inst.columns[used[k + 3]]
         for r in range(a0.size):
             t[r] += e0 * a0[r] + e1 * a1[r] + e2 * a2[r] + e3 * a3[r]
-
-
-@kernel
-def worst_vertex(inst: Instance, b: Bounding, g: FloatArray) -> tuple[int, float]:
-    """Active vertex of the smallest value, and g . eta."""
-    worst, lowest, total = 0, np.inf, 0.0
-    for k in range(b.state.n_active):
-        value = duals.linear_of_vertex(inst, g, b.vertices[k])
-        total += b.share[k] * value
-        if value < lowest:
-            worst, lowest = k, value
-    return worst, total
 
 
 @kernel

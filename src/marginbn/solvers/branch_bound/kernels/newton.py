@@ -72,7 +72,10 @@ def newton_step(inst: Instance, b: Bounding, balance: Balance, tolerance: float)
 @kernel
 def second_order(inst: Instance, b: Bounding, balance: Balance) -> tuple[FloatArray, FloatArray]:
     """level (k,) and H (k, k) of the active vertices."""
-    unit = _weight_unit(inst)
+    largest = 0.0
+    for w in inst.weights:
+        largest = max(largest, w)
+    unit = math.ldexp(1.0, math.frexp(largest)[1])  # u; 1 where no row matters
     contrasts = _contrasts(inst, b, balance, unit)
     k = b.state.n_active
     level, hessian = np.empty(k), np.empty((k, k))
@@ -84,15 +87,6 @@ def second_order(inst: Instance, b: Bounding, balance: Balance) -> tuple[FloatAr
             hessian[a, c] *= unit
             hessian[c, a] = hessian[a, c]
     return level, hessian
-
-
-@kernel
-def _weight_unit(inst: Instance) -> float:
-    """u; 1 where no row matters."""
-    largest = 0.0
-    for w in inst.weights:
-        largest = max(largest, w)
-    return math.ldexp(1.0, math.frexp(largest)[1])
 
 
 @kernel

@@ -74,30 +74,6 @@ def words_per_box(n: int, n_class_sets: int, has_arcs: bool) -> int:
     return -(-(bits + n + n_class_sets) // 64)
 
 
-def small_type(n: int) -> type[np.unsignedinteger[Any]]:
-    """The numbers of kept vertices of n features."""
-    return np.uint8 if n + 2 <= 256 else np.uint16
-
-
-@kernel
-def keep_vertex(vertex: IntArray, place: SmallArray) -> None:
-    """Write a vertex as small numbers."""
-    n, bits = vertex.size - 1, 8 * place.itemsize
-    for i in range(n):
-        place[i] = vertex[i]
-    place[n] = vertex[n] & ((1 << bits) - 1)
-    place[n + 1] = vertex[n] >> bits
-
-
-@kernel
-def recall_vertex(place: SmallArray, vertex: IntArray) -> None:
-    """Read a vertex back."""
-    n, bits = vertex.size - 1, 8 * place.itemsize
-    for i in range(n):
-        vertex[i] = np.int64(place[i])
-    vertex[n] = np.int64(place[n]) + (np.int64(place[n + 1]) << bits)
-
-
 def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
     """Empty storage with room for so many nodes and families."""
     n = inst.n_features
@@ -114,7 +90,7 @@ def new_pool(inst: Instance, nodes: int, families: int, kept: int) -> Pool:
         heap=np.zeros(nodes, dtype=np.int64),
         free_nodes=np.arange(nodes, dtype=np.int64),
         smoothing=np.zeros(families),
-        vertices=np.empty((families, kept, n + 2), dtype=small_type(n)),
+        vertices=np.empty((families, kept, n + 2), dtype=np.uint8 if n + 2 <= 256 else np.uint16),
         share=np.empty((families, kept), dtype=np.float32),
         n_vertices=np.zeros(families, dtype=np.int64),
         references=np.zeros(families, dtype=np.int64),
@@ -129,7 +105,11 @@ def grown(pool: Pool, nodes: int, families: int) -> Pool:
     """The same storage with more room; indices stay valid."""
     old_nodes, old_families = pool.bound.size, pool.smoothing.size
     sizes = dict.fromkeys(NODE_FIELDS, nodes) | dict.fromkeys(FAMILY_FIELDS, families)
-    arrays: Any = {name: _enlarge(getattr(pool, name), size) for name, size in sizes.items()}
+    arrays: dict[str, Any] = {}
+    for name, size in sizes.items():
+        old = getattr(pool, name)
+        arrays[name] = np.zeros((size, *old.shape[1:]), dtype=old.dtype)
+        arrays[name][: len(old)] = old
     state = copy(pool.state)
     free_nodes, free_families = int(state.free_nodes), int(state.free_families)
     arrays["free_nodes"][free_nodes : free_nodes + nodes - old_nodes] = np.arange(old_nodes, nodes)
@@ -153,12 +133,6 @@ def with_room(pool: Pool, nodes: int) -> Pool:
 def top_bound(pool: Pool) -> float:
     """Largest bound of an open node, -inf if there is none."""
     return float(pool.bound[pool.heap[0]]) if pool.state.open > 0 else -np.inf
-
-
-def _enlarge(array: npt.NDArray[np.generic], length: int) -> npt.NDArray[np.generic]:
-    out = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
-    out[: len(array)] = array
-    return out
 
 
 @kernel
@@ -226,7 +200,7 @@ def copy_box(source: Box, target: Box) -> None:
     records.copy_array(source.relevant, target.relevant)
 
 
-@entry
+@kernel
 def push(pool: Pool, box: Box, bound: float, family: int, spent: int) -> int:
     """Add an open node of unknown origin; returns its place."""
     state = pool.state
@@ -256,29 +230,23 @@ def _sift_up(pool: Pool, node: int, place: int) -> None:
 
 
 @kernel
-def pop(pool: Pool) -> int:
-    """Remove and return the open node of the largest bound; its storage stays until
-    :func:`release`.
-    """
-    return _take(pool, 0)
-
-
-@kernel
-def pop_lowest(pool: Pool) -> int:
-    """The same for the smallest bound. Children never have larger bounds than their parent, so
-    this goes through a subtree depth first before it touches another one.
+def lowest(pool: Pool) -> int:
+    """The place of the smallest bound in the heap. Children never have larger bounds than their
+    parent, so its node goes through a subtree depth first before it touches another one.
     """
     size = pool.state.open
-    lowest = size >> 1  # nodes from here on have nothing below them
+    found = size >> 1  # nodes from here on have nothing below them
     for place in range(size >> 1, size):
-        if pool.bound[pool.heap[place]] < pool.bound[pool.heap[lowest]]:
-            lowest = place
-    return _take(pool, lowest)
+        if pool.bound[pool.heap[place]] < pool.bound[pool.heap[found]]:
+            found = place
+    return found
 
 
 @kernel
-def _take(pool: Pool, place: int) -> int:
-    """Remove the node at a place of the heap; the last node fills the hole."""
+def take(pool: Pool, place: int) -> int:
+    """Remove and return the node at a place of the heap, by default that of the largest bound; its
+    storage stays until :func:`release`.
+    """
     heap, state = pool.heap, pool.state
     taken = heap[place]
     state.open -= 1
@@ -309,8 +277,8 @@ def move_nodes(source: Pool, target: Pool, count: int, alternate: bool) -> int:
     moved = 0
     while moved < count and source.state.open > (1 if alternate else 0):
         if alternate:
-            kept[moved] = pop(source)
-        node = pop(source)
+            kept[moved] = take(source, 0)
+        node = take(source, 0)
         _copy_node(source, node, target)
         release(source, node)
         moved += 1
@@ -370,33 +338,31 @@ def drop_family(pool: Pool, family: int) -> None:
         pool.state.free_families += 1
 
 
-@entry
+@kernel
 def new_family(pool: Pool, b: Bounding) -> int:
     """Store the heaviest vertices; the caller holds one reference."""
     pool.state.free_families -= 1
     family = pool.free_families[pool.state.free_families]
     pool.references[family] = 1
     pool.smoothing[family] = b.state.smoothing
-    count = b.state.n_active
+    count, n, bits = b.state.n_active, b.vertices.shape[1] - 1, 8 * pool.vertices.itemsize
     kept = min(count, pool.share.shape[1])
     for a in range(kept):  # the heaviest to the front; the order does not matter to eta
         heaviest = a
         for k in range(a + 1, count):
             if b.share[k] > b.share[heaviest]:
                 heaviest = k
-        _swap_vertices(b, a, heaviest)
-        keep_vertex(b.vertices[a], pool.vertices[family, a])
+        b.share[a], b.share[heaviest] = b.share[heaviest], b.share[a]
+        for i in range(n + 1):
+            b.vertices[a, i], b.vertices[heaviest, i] = b.vertices[heaviest, i], b.vertices[a, i]
+        vertex, place = b.vertices[a], pool.vertices[family, a]
+        for i in range(n):
+            place[i] = vertex[i]
+        place[n] = vertex[n] & ((1 << bits) - 1)
+        place[n + 1] = vertex[n] >> bits
         pool.share[family, a] = b.share[a]
     pool.n_vertices[family] = kept
     return int(family)
-
-
-@kernel
-def _swap_vertices(b: Bounding, a: int, k: int) -> None:
-    if a != k:
-        b.share[a], b.share[k] = b.share[k], b.share[a]
-        for i in range(b.vertices.shape[1]):
-            b.vertices[a, i], b.vertices[k, i] = b.vertices[k, i], b.vertices[a, i]
 
 
 @entry

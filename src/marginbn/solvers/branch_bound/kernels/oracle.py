@@ -33,13 +33,13 @@ from marginbn.solvers.branch_bound.kernels.records import (
     set_class,
     slot_column,
 )
-from marginbn.solvers.compile import entry, kernel
+from marginbn.solvers.compile import kernel
 
 SAME = 1e-12
 """Bounds this much (relatively) above a value are not worth an evaluation."""
 
 
-@entry
+@kernel
 def maximise(inst: Instance, box: Box, g: FloatArray, oracle: Oracle) -> tuple[float, float]:
     """Upper bound on ``g . eta`` over the box, which is the maximum up to rounding, and the value
     of ``oracle.vertex`` (-inf, -inf if the box is empty).
@@ -223,20 +223,14 @@ def expand(box: Box, graph: Graph, tree: Tree, vertex: IntArray) -> None:
             r, u = x, tail
         else:
             r, u = graph.entry[x, tail], graph.exit[x, tail]
-            _orient_away(box, x, r, vertex)
+            for a in range(box.starts[x], box.starts[x + 1]):  # forced edges point away from r
+                v = box.order[a]
+                vertex[v] = box.above[v]
+            v = r
+            while box.above[v] >= 0:
+                vertex[box.above[v]] = v
+                v = box.above[v]
         vertex[r] = graph.root_slot[r] if u == n else u
-
-
-@kernel
-def _orient_away(box: Box, x: int, r: int, vertex: IntArray) -> None:
-    """Point every forced edge of component x away from r."""
-    for a in range(box.starts[x], box.starts[x + 1]):
-        v = box.order[a]
-        vertex[v] = box.above[v]
-    v = r
-    while box.above[v] >= 0:
-        vertex[box.above[v]] = v
-        v = box.above[v]
 
 
 @kernel

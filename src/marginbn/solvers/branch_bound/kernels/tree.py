@@ -35,11 +35,16 @@ from marginbn.solvers.branch_bound.kernels.children import (
     strong_branching,
     worth_of,
 )
+from marginbn.solvers.branch_bound.kernels.combination import load_margins
 from marginbn.solvers.branch_bound.kernels.duals import objective_of_vertex
 from marginbn.solvers.branch_bound.kernels.nearby import bound_nearby
 from marginbn.solvers.branch_bound.kernels.node_pool import Pool
+from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.compile import entry, kernel
+
+SEARCH, PROPAGATE, LOAD_MARGINS, MAXIMISE, PUSH = 0, 1, 2, 3, 4
+"""Tasks: a batch, or a step with the box and the relaxed solution of the workspace."""
 
 EXHAUSTED, BATCH_DONE, NODE_LIMIT, POOL_FULL, IMPROVED, STOPPED = 0, 1, 2, 3, 4, 5
 """Why a batch ended."""
@@ -57,6 +62,37 @@ and some to spare.
 
 
 @entry
+def perform(
+    task: int,
+    inst: Instance,
+    context: Context,
+    pool: Pool,
+    work: Workspace,
+    node_limit: int,
+    iteration_limit: int,
+    reserve: int,
+) -> int:
+    """A batch, or one of the small steps that Python takes before it and in between: all behind one
+    entry, which contains their machine code anyway (as entries of their own they take 4 s of the
+    compiler's time).
+    """
+    b = work.bounding
+    if task == SEARCH:
+        return run_batch(inst, context, pool, work, node_limit, iteration_limit, reserve)
+    if task == PROPAGATE:
+        return int(propagate(inst, work.box))
+    if task == LOAD_MARGINS:
+        load_margins(inst, b)
+    elif task == MAXIMISE:
+        b.state.bound, _ = maximise(inst, work.box, b.best_g, work.oracle)
+    else:
+        family = node_pool.new_family(pool, b)
+        node_pool.push(pool, work.box, b.state.bound, family, 0)
+        node_pool.drop_family(pool, family)
+    return 1
+
+
+@kernel
 def run_batch(
     inst: Instance,
     context: Context,
@@ -89,7 +125,7 @@ def run_batch(
         if state.free_nodes < PLACES or state.free_families < PLACES:
             return POOL_FULL
         free = min(state.free_nodes, state.free_families)
-        node = node_pool.pop_lowest(pool) if free < reserve else node_pool.pop(pool)
+        node = node_pool.take(pool, node_pool.lowest(pool) if free < reserve else 0)
         bound = pool.bound[node]
         if bound <= cutoff_of(context):
             discard(pool, bound)
