@@ -285,3 +285,34 @@ def test_columns_that_a_fit_makes_of_others_are_told() -> None:
     )
     assert model.notes == expected
     assert to_sql(model).startswith(f"-- {expected[0]}\n-- {expected[1]}\n")
+
+
+@pytest.mark.filterwarnings("ignore::marginbn.DataWarning")
+def test_dates_and_amounts_are_read_as_the_guide_says(tmp_path: Path) -> None:
+    """A date is year, month and weekday, an amount a number; both may be missing."""
+    rng = np.random.default_rng(5)
+    y = rng.integers(2, size=300)
+    days = pandas.Timestamp("2021-01-01") + pandas.to_timedelta(
+        rng.integers(0, 400, 300) + 300 * y, unit="D"
+    )
+    amounts = rng.gamma(2, 600 * (1 + y))
+    raw = pandas.DataFrame(
+        {
+            "signed": [day.strftime("%Y-%m-%d") for day in days],
+            "price": [f"${amount:,.2f}" for amount in amounts],
+        }
+    ).mask(rng.random((300, 2)) < 0.1)
+    clf = NaiveBayesClassifier(missing="state").fit(raw, np.where(y, "yes", "no"))
+    prepared = pandas.DataFrame(
+        {
+            "signed year": days.year.astype(float),
+            "signed month": days.month.astype(float),
+            "signed weekday": days.day_name(),
+            "price": amounts.round(2),
+        }
+    ).astype(object)
+    prepared.loc[raw["signed"].isna(), list(prepared.columns[:3])] = None
+    prepared.loc[raw["price"].isna(), "price"] = None
+    for way in (by_sqlite, by_duckdb, by_onnx):
+        found = way(clf, prepared, tmp_path)
+        np.testing.assert_allclose(found, clf.predict_proba(raw), atol=1e-12)
