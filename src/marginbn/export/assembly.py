@@ -179,9 +179,9 @@ def write_row(probabilities: FloatArray) -> str:
 
     Some readers know no exponents: 0.00001 is not written 1e-05.
     """
+    texts = map(repr, probabilities.tolist())
     return ", ".join(
-        np.format_float_positional(value, trim="0") if "e" in repr(value) else repr(value)
-        for value in probabilities.tolist()
+        np.format_float_positional(float(text), trim="0") if "e" in text else text for text in texts
     )
 
 
