@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -115,12 +116,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> None:
     records = options.records or page.RESULTS / f"{options.suite}.jsonl"
-    wanted = options.only or ""
     if options.suite == "growth":
+        _named(options, [shape.key for shape in growth.shapes()])
         growth.run_growth(records, options.only)
         return
     if options.suite in TIMINGS:
-        keys = [key for key in TIMINGS[options.suite]() if wanted in key]
+        keys = _named(options, TIMINGS[options.suite]())
         data = _instances(options, keys) if options.suite == "general" else []
         if options.suite == "levers":
             if options.data is None or options.scores is None:
@@ -132,9 +133,17 @@ def _run(options: argparse.Namespace) -> None:
         if options.suite == "levers":
             print(levers.table(read_records(records)))
         return
-    runs = [r for r in SUITES[options.suite]() if wanted in r.key]
-    run_suite(runs, options.data, records)
+    runs = {run.key: run for run in SUITES[options.suite]()}
+    run_suite([runs[key] for key in _named(options, list(runs))], options.data, records)
     _show(records)
+
+
+def _named(options: argparse.Namespace, keys: list[str]) -> list[str]:
+    """The keys that are asked for; the program ends if there are none."""
+    found = [key for key in keys if (options.only or "") in key]
+    if not found:
+        options.parser.error(f"{options.suite} has no instance with {options.only!r} in its name")
+    return found
 
 
 def _instances(options: argparse.Namespace, keys: list[str]) -> list[str]:
@@ -155,54 +164,52 @@ def _one(options: argparse.Namespace) -> None:
 
 
 def _timing(options: argparse.Namespace) -> None:
-    if options.suite == "cold-start":
-        print(json.dumps(cold_start.measure(options.key)))
-        return
-    if options.suite == "default":
-        print(json.dumps(default_model.measure(options.key, options.data)))
-        return
-    if options.suite == "levers":
-        print(json.dumps(levers.measure(options.key, options.data, options.scores)))
-        return
-    if options.suite == "marginals":
-        print(json.dumps(marginals.measure(options.key)))
-        return
-    if options.suite == "long-tables":
-        print(json.dumps(long_tables.measure(options.key)))
-        return
-    if options.suite == "cluster":
-        print(json.dumps(cluster.measure(options.key, options.data)))
-        return
-    if options.suite == "recovery":
-        print(json.dumps(recovery.measure(options.key)))
-        return
-    if options.suite.endswith("-limits"):
-        print(json.dumps(limits.measure(options.key)))
-        return
-    if options.suite == "general":
-        measurement = next(m for m in general.measurements() if m.key == options.key)
-        print(json.dumps(general.measure(measurement, options.data)))
-        return
-    timing = next(t for t in classifiers.timings() if t.key == options.key)
-    print(json.dumps(classifiers.measure(timing)))
+    suite, key, data = options.suite, options.key, options.data
+    measures: dict[str, Callable[[], Any]] = {
+        "classifiers": lambda: classifiers.measure(_of_key(classifiers.timings(), key)),
+        "cold-start": lambda: cold_start.measure(key),
+        "default": lambda: default_model.measure(key, data),
+        "general": lambda: general.measure(_of_key(general.measurements(), key), data),
+        "levers": lambda: levers.measure(key, data, options.scores),
+        "marginals": lambda: marginals.measure(key),
+        "time-limits": lambda: limits.measure(key),
+        "memory-limits": lambda: limits.measure(key),
+        "long-tables": lambda: long_tables.measure(key),
+        "cluster": lambda: cluster.measure(key, data),
+        "recovery": lambda: recovery.measure(key),
+    }
+    print(json.dumps(measures[suite]()))
+
+
+def _of_key(measurements: Iterable[Any], key: str) -> Any:
+    return next(measurement for measurement in measurements if measurement.key == key)
 
 
 def _table(options: argparse.Namespace) -> None:
     _show(options.records)
 
 
-def _show(records: Path) -> None:
+def _known(records: Path) -> list[dict[str, Any]]:
+    """The records of a file; the program ends if there are none."""
     found = read_records(records)
+    if not found:
+        raise SystemExit(f"error: {records} holds no records")
+    return found
+
+
+def _show(records: Path) -> None:
+    found = _known(records)
     print(tables.overview(found))
     print(tables.ratios(found))
     print(tables.agreement(found))
 
 
 def _curves(options: argparse.Namespace) -> None:
-    curves.draw(read_records(options.records), options.picture)
+    curves.draw(_known(options.records), options.picture)
 
 
 def _growth(options: argparse.Namespace) -> None:
+    _known(options.records)
     measured = growth.read(options.records)
     print(growth.table(measured))
     if options.picture is not None:

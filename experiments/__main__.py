@@ -29,6 +29,7 @@ from experiments.records import Unit, differences, is_stopped, read_records
 from experiments.render import Grid, to_markdown
 from experiments.run import plan_table1, plan_units, run
 from experiments.settings import Settings
+from marginbn.datasets.local import data_folder
 from marginbn.exceptions import InputError, MarginBNError
 from marginbn.files import write_text
 
@@ -39,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = make_parser().parse_args(arguments)
     try:
         return int(options.command(options))
-    except MarginBNError as error:
+    except (MarginBNError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
     except KeyboardInterrupt:
@@ -227,6 +228,8 @@ def _unseen_tables(options: argparse.Namespace) -> int:
 
 def _unseen(options: argparse.Namespace) -> int:
     tables = unseen.find_tables(options.folder)
+    for name in unseen.tables_without_entry(options.folder):
+        sys.stderr.write(f"{name} is left out: no {Path(name).stem}.toml names its target\n")
     unknown = [name for name in options.tables or () if name not in tables]
     if unknown:
         raise InputError(f"unknown tables {unknown}; there are {', '.join(tables)}")
@@ -333,6 +336,7 @@ def _unseen_page(options: argparse.Namespace) -> int:
 
 
 def _audit(options: argparse.Namespace) -> int:
+    data_folder(options.data)
     records = list(read_records(_records(options)))
     chosen = audit.choose(records, options.number, options.seed, options.most_seconds)
     n_proved = sum(map(audit.is_proved, records))
@@ -350,6 +354,9 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    for folder in (options.first, options.second):
+        if not list(read_records(folder)):
+            raise InputError(f"the folder {str(folder)!r} holds no records")
     lines = differences(options.first, options.second)
     stopped = [sum(map(is_stopped, read_records(f))) for f in (options.first, options.second)]
     sys.stdout.write(("\n".join(lines) or "no differences, times aside") + "\n")

@@ -114,24 +114,40 @@ class RawTable:
 
 def find_tables(folder: Path) -> dict[str, RawTable]:
     """The tables of a folder by name; InputError names what is wrong with an entry."""
-    found = {}
-    for settings in sorted(folder.glob("*.toml")):
-        entry = tomllib.loads(settings.read_text(encoding="utf-8"))
-        path = settings.with_suffix(".csv")
-        unknown = sorted(entry.keys() - {"target", "drop", "origin"})
-        if unknown or "target" not in entry:
-            raise InputError(
-                f"{settings} must have target and may have drop and origin, got {sorted(entry)}"
-            )
-        if not path.is_file():
-            raise InputError(
-                f"{settings} describes a table, but there is no {path.name} next to it"
-            )
-        drop = tuple(map(str, entry.get("drop", ())))
-        found[path.stem] = RawTable(path, entry["target"], drop, entry.get("origin", ""))
+    found = {path.stem: read_entry(path) for path in sorted(folder.glob("*.toml"))}
     if not found:
-        raise InputError(f"the folder {str(folder)!r} has no NAME.toml with a NAME.csv next to it")
+        raise InputError(
+            f"the folder {str(folder)!r} has no NAME.toml with a NAME.csv next to it; such a file "
+            'holds at least one line, for example target = "class"'
+        )
     return found
+
+
+def tables_without_entry(folder: Path) -> list[str]:
+    """Names of CSV files that no TOML file describes."""
+    return [p.name for p in sorted(folder.glob("*.csv")) if not p.with_suffix(".toml").exists()]
+
+
+def read_entry(settings: Path) -> RawTable:
+    """The table that a TOML file describes."""
+    try:
+        entry = tomllib.loads(settings.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{settings} is no TOML file: {error}") from None
+    if entry.keys() - {"target", "drop", "origin"} or "target" not in entry:
+        raise InputError(
+            f"{settings} must have target and may have drop and origin, got {sorted(entry)}"
+        )
+    target, drop, origin = entry["target"], entry.get("drop", []), entry.get("origin", "")
+    if not isinstance(drop, list) or not all(isinstance(x, str) for x in (target, origin, *drop)):
+        raise InputError(
+            f'{settings} must have the form target = "NAME", drop = ["NAME", ...], '
+            f'origin = "TEXT", got {entry}'
+        )
+    path = settings.with_suffix(".csv")
+    if not path.is_file():
+        raise InputError(f"{settings} describes a table, but there is no {path.name} next to it")
+    return RawTable(path, target, tuple(drop), origin)
 
 
 @lru_cache(maxsize=2)
@@ -145,9 +161,17 @@ def load_raw(raw: RawTable) -> Data:
     labelled = np.flatnonzero(~target.missing)
     labels = target.values[labelled].astype(str)
     classes, counts = np.unique(labels, return_counts=True)
-    kept = np.isin(labels, classes[counts >= LEAST_ROWS])
+    enough = classes[counts >= LEAST_ROWS]
+    if len(enough) < 2:
+        raise InputError(
+            f"{raw.path} has {len(classes)} classes in the column {raw.target}, of which "
+            f"{len(enough)} have {LEAST_ROWS} rows or more: at least two must"
+        )
+    kept = np.isin(labels, enough)
     left_out = {raw.target, *raw.drop}
     features = Table(tuple(c for c in table.columns if c.name not in left_out))
+    if not features.columns:
+        raise InputError(f"{raw.path} has no column left to predict {raw.target} from")
     spec = Spec(raw.name, "folds", "state", raw.target)
     rows = labelled[kept]
     return Data(spec, features.take(rows), labels[kept], len(rows), table.n_rows - len(rows))
@@ -330,11 +354,11 @@ def run_unseen(
     folds: int = N_FOLDS,
 ) -> list[Unit]:
     """Run what has no record yet, one unit after the other; returns the units that failed."""
+    features = {name: load_raw(raw).features for name, raw in tables.items()}
     for name in methods:
         METHODS[name].require(name)
     records.mkdir(parents=True, exist_ok=True)
     cut_torn_lines(records)
-    features = {name: load_raw(raw).features for name, raw in tables.items()}
     cells = {name: table.n_rows * table.n_columns for name, table in features.items()}
     ordered = sorted(tables, key=lambda name: cells[name])
     units = plan(ordered, methods, folds)

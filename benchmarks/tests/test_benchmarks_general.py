@@ -101,6 +101,7 @@ def test_folder_is_looked_at_first(folder, monkeypatch, capsys):
         return capsys.readouterr().err
 
     assert "general needs --data FOLDER" in run()
+    assert "no instance with 'absent' in its name" in run("--only", "absent")
     assert "has no child_2000_1.BDeu; --only NAME" in run("--data", str(folder), "--only", "child")
     with pytest.raises(FileNotFoundError, match="no instance absent"):
         general.measure(general.Search("absent"), folder)

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from benchmarks import __main__ as command
 from benchmarks import classifiers, cold_start, long_tables, page
 from benchmarks import run as running
 from benchmarks.instances import Instance
@@ -35,6 +36,15 @@ def solve(instance, solver, seconds, status="optimal", limit=300.0, gap=0.0):
 
 def write(folder, name, records):
     (folder / name).write_text("".join(json.dumps(r) + "\n" for r in records))
+
+
+def test_a_file_without_records_is_an_error(tmp_path, monkeypatch):
+    """Of every command that reads one."""
+    path = str(tmp_path / "absent.jsonl")
+    for words in (["table", path], ["growth", path], ["curves", path, str(tmp_path / "c.png")]):
+        monkeypatch.setattr("sys.argv", ["benchmarks", *words])
+        with pytest.raises(SystemExit, match="holds no records"):
+            command.main()
 
 
 def test_nothing_measured(tmp_path):

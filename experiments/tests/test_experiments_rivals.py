@@ -203,17 +203,6 @@ def test_calibration_of_certain_rows():
     assert np.isfinite(shifts).all()
 
 
-def test_distances():
-    left, right = np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 0.0]])
-    assert machines.squared_distances(left, right).tolist() == [[0.0], [25.0]]
-
-
-def test_machine_on_fewer_rows(folder):
-    """A grid validated on a part of the rows is told in the record."""
-    fitted = METHODS["svm-raw"].fit(make_task(folder, svm_rows=8))
-    assert "validated with 8 of" in fitted.notes[0]
-
-
 # --- missing features ---
 
 

@@ -52,6 +52,11 @@ def test_a_table_keeps_its_missing_values(folder: Path) -> None:
         ('target = "class"\ntagret = 1', "must have target"),
         ('target = "colors"', "no column colors"),
         ('target = "class"\ndrop = ["ids"]', "no column ids"),
+        ("target = class", "t.toml is no TOML file: Invalid value"),
+        ('target = "class"\ndrop = "id"', "must have the form"),
+        ("target = 3", "must have the form"),
+        ('target = "size"', "classes in the column size, of which 0 have 10 rows"),
+        ('target = "class"\ndrop = ["id", "size", "colour"]', "no column left"),
     ],
 )
 def test_wrong_entries_are_named(folder: Path, text: str, message: str) -> None:
@@ -60,8 +65,29 @@ def test_wrong_entries_are_named(folder: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         unseen.load_raw(unseen.find_tables(folder)["t"])
     (folder / "t.csv").unlink()
-    with pytest.raises(InputError, match=r"must have target|there is no t\.csv"):
+    with pytest.raises(InputError, match=r"must have|no TOML|there is no t\.csv"):
         unseen.find_tables(folder)
+
+
+def test_a_table_of_a_stranger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Semicolons are read, a table without a TOML file is named, and errors are single lines."""
+    text = (folder / "t.csv").read_text().replace(",", ";")
+    (folder / "t.csv").write_text(text)
+    (folder / "other.csv").write_text("a,b\n1,2\n")
+    words = ["unseen", str(folder), "--quick", "--folds", "1", "--methods", "nb", "--records"]
+    assert command.main([*words, str(folder / "records")]) == 0
+    assert "other.csv is left out: no other.toml names its target" in capsys.readouterr().err
+    (folder / "t.csv").write_bytes(text.replace("blue", "blün").encode("latin-1"))
+    unseen.load_raw.cache_clear()
+    for place, folders, message in (
+        (folder / "t.toml", folder, "is not UTF-8"),
+        (folder / "t.toml", folder / "nowhere", "has no NAME.toml"),
+    ):
+        words[1] = str(folders)
+        assert command.main([*words, str(place)]) == 1
+        (*_, line) = capsys.readouterr().err.splitlines()
+        assert line.startswith("error: ")
+        assert message in line
 
 
 def test_calibration_error_by_hand() -> None:

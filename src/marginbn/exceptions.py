@@ -1,20 +1,4 @@
-"""Errors and warnings.
-
-::
-
-    Exception
-    └── MarginBNError                 everything this package raises on purpose
-        ├── InputError                (also ValueError) an argument or a table is not usable
-        │   ├── ProblemTooLargeError  it would need more memory or states than is sane
-        │   └── FormatError           a file is malformed: path, line, reason
-        ├── MissingDependencyError    (also ImportError) an optional package is not installed
-        └── SolverError               (also RuntimeError) a solver returned something unusable
-    UserWarning
-    ├── OptimalityWarning             a limit ended the search before the proof was complete
-    ├── DataWarning                   rows or columns were set aside, with the reason
-    ├── CheckpointWarning             a checkpoint could not be written, or not be read in full
-    └── CertificateWarning            a certificate proves less than the search, or is missing
-"""
+"""Errors that this package raises on purpose, all of :class:`MarginBNError`, and its warnings."""
 
 from __future__ import annotations
 

@@ -53,12 +53,8 @@ def open_new(path: str, mode: int = 0o666) -> io.BufferedWriter:
 def replacing(path: PathLike, suffix: str = "") -> Iterator[str]:
     """Name of a temporary file to write; it becomes ``path`` when the block ends without error.
 
-    ``suffix`` ends the temporary name, for writers that choose the format by it.
-
-    Raises
-    ------
-    InputError
-        If the disk is full, the folder is missing or anything else fails.
+    ``suffix`` ends the temporary name, for writers that choose the format by it. Whatever fails is
+    an :class:`InputError`.
     """
     target = os.path.realpath(path)  # a link keeps pointing where it did
     folder, name = os.path.split(target)
@@ -106,10 +102,7 @@ def _sync(path: str, mode: int) -> None:
 def try_writing(path: PathLike, name: str) -> None:
     """Refuse before a long work what could not be written after it; nothing is left behind.
 
-    Raises
-    ------
-    InputError
-        That names the argument, if the path is a folder or no file can be made next to it.
+    The error names the argument if the path is a folder or no file can be made next to it.
     """
     target = os.path.realpath(path)
     folder, file = os.path.split(target)
@@ -128,15 +121,7 @@ def try_writing(path: PathLike, name: str) -> None:
 def write_or_rescue(path: PathLike, write: Callable[[str], None]) -> str | None:
     """Write a result of long work; if that fails, into the working or the temporary folder.
 
-    Returns
-    -------
-    str or None
-        The reason and where it is instead, None if all went well.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written there either.
+    The answer is the reason and where it is instead, None if all went well.
     """
     try:
         write(os.fspath(path))
@@ -193,20 +178,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 def decode(content: bytes, shape: type[Built], place: str = "$") -> Built:
-    """JSON text as the declared shape, all checked; raises :class:`MisfitError` with the place.
-
-    Examples
-    --------
-    >>> class Point(Shape, frozen=True):
-    ...     name: str
-    ...     where: tuple[float, float]
-    >>> decode(b'{"name": "a", "where": [1, 2.5]}', Point).where
-    (1.0, 2.5)
-    >>> decode(b'{"name": "a", "where": [1, "b"]}', Point)
-    Traceback (most recent call last):
-        ...
-    marginbn.files.MisfitError: $.where[1]: Expected `float`, got `str`
-    """
+    """JSON text as the declared shape, all checked; raises :class:`MisfitError` with the place."""
     try:
         return msgspec.json.decode(content, type=shape)
     except UnicodeDecodeError:

@@ -1,20 +1,17 @@
 """Ctrl-C, SIGTERM and SIGHUP: signals that ask the program to end.
 
-The library does not touch signals: in Python, Ctrl-C is a KeyboardInterrupt, and ``Run.ending``
-ends the search normally. The command line calls :func:`exit_on_signals` at its start and
+The library does not touch signals. The command line calls :func:`exit_on_signals` at its start and
 :func:`handling_signals` while it works. From then on all three signals mean the same:
 
 - *before the first structure* a signal raises KeyboardInterrupt, and the command ends;
 - *during a search* (:meth:`Interrupts.raising`) it raises KeyboardInterrupt once, which ends the
   search with its best structure;
-- *afterwards* it raises nothing: proof, model and summary are written. A further search of the same
-  command ends with its first structure. A second Ctrl-C after more than :data:`HURRY` seconds
-  raises again.
+- *afterwards* it raises nothing: proof, model and summary are written, and a further search ends
+  with its first structure. A second Ctrl-C after more than :data:`HURRY` seconds raises again.
 
-Exceptions are not enough: Python drops those that are raised inside a finaliser or a callback, and
-raises none while the main thread runs compiled code. So a thread reads every signal from a pipe. It
-calls the callbacks that stop compiled code, raises dropped interrupts again, and after
-:data:`PATIENCE` seconds it ends a program that has no result to lose.
+Python drops exceptions that are raised inside a finaliser or a callback, and raises none while the
+main thread runs compiled code. So a thread reads every signal from a pipe: it stops compiled code,
+raises dropped interrupts again, and ends a program that has no result after :data:`PATIENCE`.
 """
 
 from __future__ import annotations
@@ -39,7 +36,6 @@ HURRY = 1.0
 _TICK = 0.05
 """Seconds between two checks of whether the program has ended."""
 
-Callback = Callable[[], None]
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -48,21 +44,16 @@ class Interrupts:
     """The signals that this process has received so far."""
 
     def __init__(self) -> None:
-        self.number: int | None = None
-        """The first signal that came."""
+        self.number: int | None = None  # the first signal that came
         self.count = 0
-        self.has_result = False
-        """Whether there is a structure to save."""
-        self.is_program = False
-        """Whether this process is the command line, not a program that imported marginbn."""
-        self.is_over = False
-        """Whether the program has finished its work and is about to end."""
-        self.message_written = False
-        """Whether the last line was printed."""
+        self.has_result = False  # there is a structure to save
+        self.is_program = False  # the command line, not a program that imported marginbn
+        self.is_over = False  # the program has finished its work and is about to end
+        self.message_written = False  # the last line
         self._first = 0.0
         self._may_raise = False  # inside a block that a KeyboardInterrupt ends normally
         self._was_dropped = False  # Python dropped a KeyboardInterrupt
-        self._callbacks: list[Callback] = []
+        self._callbacks: list[Callable[[], None]] = []
 
     @property
     def requested(self) -> bool:
@@ -71,7 +62,7 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int:
-        """Exit code of a program that ends without a result, by the convention of shells."""
+        """Exit code of a program that ends without a result, as shells have it."""
         return 128 + (signal.SIGINT if self.number is None else self.number)
 
     @property
@@ -109,7 +100,7 @@ class Interrupts:
             self._may_raise = False
 
     @contextmanager
-    def calling(self, callback: Callback) -> Iterator[None]:
+    def calling(self, callback: Callable[[], None]) -> Iterator[None]:
         """Call ``callback`` from another thread if a signal comes within the block."""
         self._callbacks.append(callback)
         try:

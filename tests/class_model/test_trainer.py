@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
+from sklearn.datasets import load_iris
 
 from class_model_cases import CHAIN, COUPLED, designed, functions, hidden, mixed_rows
 from class_model_oracle import objective
+from marginbn import BNClassifier, save_model
 from marginbn.class_model import trainer
 from marginbn.class_model.basis import Design, family_pairs, learn_cells
 from marginbn.class_model.trainer import (
@@ -66,6 +71,23 @@ def test_scores_of_unknown_values_leave_their_tables_out(n_classes: int) -> None
     scores = model.scores(codes)
     assert scores.shape == (60, n_classes)
     np.testing.assert_allclose(scores[:, -expected.shape[1] :], expected, atol=1e-10)
+
+
+def test_few_rows_need_no_compiler(tmp_path: Path) -> None:
+    """A process that only answers does not load it, and gives the same answer."""
+    X, y = load_iris(return_X_y=True)
+    fitted = BNClassifier().fit(X, y)
+    save_model(fitted, tmp_path / "m.json")
+    program = (
+        "import sys\nfrom marginbn import load_model\n"
+        f"fitted = load_model({str(tmp_path / 'm.json')!r})\n"
+        "print(*fitted.predict_proba([[5.0, 3.0, 1.5, 0.3], [6.0, 2.5, 5.0, 1.6]]).ravel())\n"
+        "assert 'numba' not in sys.modules"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    expected = fitted.predict_proba([[5.0, 3.0, 1.5, 0.3], [6.0, 2.5, 5.0, 1.6]])
+    np.testing.assert_allclose(np.array(told.stdout.split(), float), expected.ravel(), rtol=1e-12)
 
 
 def test_more_than_256_cells_need_wider_codes() -> None:

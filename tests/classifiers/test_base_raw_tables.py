@@ -219,3 +219,102 @@ def test_a_class_with_a_parent_of_many_states_keeps_its_share(
         away.append(abs(clf.network_.posterior_array("survived")[0] - (survived == "no").mean()))
     assert away[0] < 0.02
     assert away[1] > 0.05  # as it is without merging
+
+
+def shop(n_rows: int = 150) -> tuple[pd.DataFrame, pd.Series]:
+    """Dates, amounts and rare categories: columns that a fit makes others of."""
+    rng = np.random.default_rng(8)
+    spent = rng.uniform(0, 5000, n_rows)
+    days = pd.Timestamp("2022-01-01") + pd.to_timedelta(rng.integers(0, 900, n_rows), unit="D")
+    items = [f"item {i}" for i in range(60)]
+    likely = np.r_[[0.1] * 8, [0.2 / 52] * 52]
+    frame = pd.DataFrame(
+        {
+            "spent": [f"${value:,.2f}" for value in spent],
+            "on": days.strftime("%d.%m.%Y"),
+            "item": rng.choice(items, n_rows, p=likely),
+            "age": np.where(rng.random(n_rows) < 0.2, np.nan, rng.normal(40, 9, n_rows)),
+            "empty": np.nan,
+        }
+    )
+    return frame, pd.Series(np.where(spent > 2500, "big", "small"), name="basket")
+
+
+@pytest.mark.filterwarnings("ignore::marginbn.DataWarning")
+@pytest.mark.parametrize("classifier", [TANClassifier(), TANClassifier(parameters="trained")])
+def test_questions_take_the_values_of_the_table(classifier: TANClassifier) -> None:
+    """A date by its text, an amount, a rare category, NaN: as in a row of the table."""
+    X, y = shop()
+    clf = classifier.fit(X, y)
+    rare = next(p for p in clf.preparation_.columns if p.name == "item").merged[0]
+    questions: list[Any] = [{"spent": "$1,234.50"}, {"on": "31.05.2022"}, {"item": rare}]
+    for known in [*questions, {"age": 41.5}]:
+        is_gone = clf.class_model_ is None and "age" not in known  # a state, wherever it is missing
+        answer = [*clf.posterior({**known, "age": None} if is_gone else known).values()]
+        assert np.allclose(answer, clf.predict_proba([known])[0], rtol=0, atol=1e-9), known
+    assert clf.posterior({"spent": "$1,234.50"}) == clf.posterior({"spent": 1234.5})
+    assert clf.posterior({"age": np.nan}) == clf.posterior({"age": None})
+    for i in range(0, 150, 10):
+        row = X.iloc[i].drop("empty").to_dict()
+        answer = [*clf.posterior(row).values()]
+        assert np.allclose(answer, clf.predict_proba(X[i : i + 1])[0], rtol=0, atol=1e-9)
+    with pytest.raises(InputError, match=r"'empty' was left out of the training .* leave it out"):
+        clf.posterior({"empty": 1})
+    with pytest.raises(InputError, match=r"must map columns to values, got list; give it as in"):
+        clf.posterior(["31.05.2022"])  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore::marginbn.DataWarning")
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_one_row_may_hold_any_values() -> None:
+    """A plain list with a date among its values is a row to explain, as a table of it is."""
+    X, y = shop()
+    clf = TANClassifier().fit(X.assign(on=pd.to_datetime(X["on"], dayfirst=True)), y)
+    row = X.assign(on=pd.to_datetime(X["on"], dayfirst=True)).iloc[3]
+    assert str(clf.explain(row.tolist())[0]) == str(clf.explain(row)[0])
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ([1.0, -2.0, 1.0, 1.0], "at least 0, got -2.0 for row 1"),
+        ([1.0, np.nan, 1.0, 1.0], "at least 0, got nan for row 1"),
+        ([1.0, 1.0], "sample_weight must have one entry for each of the 4 rows"),
+        (["a"] * 4, "sample_weight must hold numbers, got"),
+        ([0.0] * 4, "sample_weight must be positive for at least one row"),
+    ],
+)
+def test_wrong_weights_are_named(weights: list[Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        NaiveBayesClassifier().fit([["a"], ["b"], ["a"], ["b"]], [0, 1, 0, 1], weights)
+
+
+def test_weights_that_amount_to_no_rows_warn() -> None:
+    """Weights count copies: what adds up to one row of 200 teaches nothing."""
+    X, y = [["a"], ["b"]] * 100, [0, 1, 1, 0] * 50
+    with pytest.warns(DataWarning, match="multiply the weights by 200 to make their mean 1"):
+        NaiveBayesClassifier().fit(X, y, np.full(200, 1 / 200))
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ("plan", r"give X\['plan'\] as y"),
+        ([0, 1], "y must have a label for each of the 4 rows of X, got 2"),
+        ([np.datetime64("2024-01-01").item()] * 4, "Unknown label type: date. .* make texts"),
+        (pd.Series(["a", None, "b", "b"], dtype="string"), "y must not contain missing values"),
+    ],
+)
+def test_a_wrong_class_is_named_with_the_remedy(y: Any, words: str) -> None:
+    X = pd.DataFrame({"plan": ["a", "b", "a", "b"]})
+    with pytest.raises(InputError, match=words):
+        NaiveBayesClassifier().fit(X, y)
+
+
+def test_columns_in_another_order_come_with_the_remedy() -> None:
+    X = pd.DataFrame({"a": ["x", "y"] * 5, "b": [1, 2] * 5})
+    clf = NaiveBayesClassifier().fit(X, [0, 1] * 5)
+    for other in (X[["b", "a"]], X.assign(c=1)):
+        with pytest.raises(InputError, match=r"Give X\[clf.feature_names_in_\]"):
+            clf.predict(other)
+        clf.predict(other[clf.feature_names_in_])

@@ -382,10 +382,9 @@ def test_phases_after_the_search_are_told() -> None:
     heard: list[str] = []
     with reporting_phases(heard.append):
         BNClassifier().fit(X, y)
-    structures = [f"fold {k} of 5" for k in range(1, 6)]
-    assert heard[:5] == structures
-    assert heard[5] == "smoothing, trial 1"
-    assert heard[-1] == "training"
+    assert heard[:5] == [f"validation, fold {k} of 5" for k in range(1, 6)]
+    assert heard[5] == "validation, trial 1 of the smoothing"
+    assert heard[-1] == "training the probabilities"
     before = len(heard)
     BNClassifier().fit(X, y)
     assert len(heard) == before  # nobody listens any more

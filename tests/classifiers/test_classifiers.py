@@ -1,6 +1,7 @@
 """The six classifiers: scikit-learn's own checks, hand cases, and what users do to them."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -251,8 +252,10 @@ def test_required_and_forbidden_arcs():
     assert clf.structure_.parents[4] == (0, 1)
     assert 0 in clf.structure_.parents[1]
     assert clf.structure_.parents[5] == ()
-    with pytest.raises(InputError, match="required_arcs names the variable 'nobody'"):
-        MaxMarginBNClassifier(required_arcs=[("nobody", "a")]).fit(frame, y)
+    for name, known in (("xyz", "known are 'answer', 'a'"), ("answr", "did you mean 'answer'?")):
+        message = re.escape(f"required_arcs names the variable '{name}'; {known}")
+        with pytest.raises(InputError, match=message):
+            MaxMarginBNClassifier(required_arcs=[(name, "a")]).fit(frame, y)
 
 
 def test_a_limit_is_a_normal_ending():
@@ -330,6 +333,8 @@ def test_a_measured_target_is_named_with_the_remedy(iris):
         ({"search": Search(memory_limit="much")}, "memory_limit must be"),
         ({"search": Search(rows="some")}, "rows must be"),
         ({"search": "highs"}, "search must be a marginbn.Search or None"),
+        ({"n_jobs": "all"}, "n_jobs must be a whole number of workers or None, got 'all'"),
+        ({"random_state": "lucky"}, "random_state must be a whole number, a numpy RandomState"),
     ],
 )
 def test_bad_search_settings(settings, message, iris):

@@ -26,6 +26,7 @@ from marginbn.classifiers.evaluation import (
     cross_validate,
     t_interval,
 )
+from marginbn.classifiers.measures import Quality
 from marginbn.data.labelled import stratified_folds, stratified_holdout
 from marginbn.data.table import Table, as_table
 from marginbn.data.training import TrainingRows
@@ -206,7 +207,8 @@ def test_labels_must_fit_the_table() -> None:
 def test_fold_scores_summarise_their_folds() -> None:
     """Largest gap, proof only if every fold has one."""
     good = FoldScore(0.9, 8, 2, "optimal", 0.0, 1.0)
-    scores = FoldScores((good, FoldScore(0.7, 8, 2, "time_limit", 0.25, 1.0)))
+    quality = Quality.measure(["a", "b"], ["a"], [[0.9, 0.1]])
+    scores = FoldScores((good, FoldScore(0.7, 8, 2, "time_limit", 0.25, 1.0)), quality)
     assert (scores.max_gap, scores.all_proved) == (0.25, False)
     assert scores.mean == pytest.approx(0.8)
     assert scores.half_width == t_interval([0.9, 0.7])[1]

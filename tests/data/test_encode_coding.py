@@ -212,14 +212,6 @@ def test_a_table_is_coded_column_by_column() -> None:
     ]
 
 
-def test_new_rows_are_coded_with_the_training_states() -> None:
-    coding = learn_table(mixed_table())
-    later = as_table(
-        [["z", 3.0], ["b", np.nan]], names=["letter", "size"], kinds=mixed_table().kinds
-    )
-    assert coding.encode(later).tolist() == [[-1, 0], [1, -1]]
-
-
 def test_rows_with_another_number_of_columns_are_refused() -> None:
     coding = learn_table(mixed_table())
     with pytest.raises(InputError, match="2 columns"):

@@ -158,6 +158,37 @@ def test_partition_columns_are_columns(table: pa.Table, tmp_path: Path) -> None:
     assert sorted(fitted.feature_names_in_) == ["site", "size", "year"]
 
 
+def test_folders_as_spark_leaves_them(tmp_path: Path) -> None:
+    """Rows without a value of the partition, sums of checks, and what a task left behind."""
+    for site in ("north", "__HIVE_DEFAULT_PARTITION__"):
+        folder = tmp_path / "t" / f"site={site}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"n": SIZES}), folder / "part-00000.snappy.parquet")
+        (folder / ".part-00000.snappy.parquet.crc").write_bytes(b"crc")
+    (tmp_path / "t" / "_SUCCESS").touch()
+    (tmp_path / "t" / "_temporary").mkdir()
+    (tmp_path / "t" / "_temporary" / "part.parquet").write_bytes(b"not finished")
+    found = read_table(tmp_path / "t").column("site").values.tolist()
+    assert sorted(found, key=str) == [None] * 4 + ["north"] * 4
+
+
+def test_files_of_a_folder_may_differ_in_columns_and_types(tmp_path: Path) -> None:
+    """No column is lost, no number cut; types that do not go together are named."""
+    first = pa.table({"n": [1, 2], "c": pa.array(["a", "b"]).dictionary_encode()})
+    pq.write_table(first, tmp_path / "1.parquet")
+    pq.write_table(
+        pa.table({"c": ["a", "z"], "n": [0.5, 2.5], "more": ["x", "y"]}), tmp_path / "2.parquet"
+    )
+    found = read_table(tmp_path)
+    assert found.names == ("n", "c", "more")
+    assert found.column("n").values.tolist() == [1.0, 2.0, 0.5, 2.5]
+    assert found.column("c").values.tolist() == ["a", "b", "a", "z"]
+    assert found.column("more").values.tolist() == [None, None, "x", "y"]
+    pq.write_table(pa.table({"n": ["one"]}), tmp_path / "3.parquet")
+    with pytest.raises(FormatError, match=r"Field n has incompatible types: .* vs string"):
+        read_table(tmp_path)
+
+
 def test_arrow_files(table: pa.Table, tmp_path: Path) -> None:
     feather.write_feather(table, tmp_path / "t.feather")
     with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:

@@ -99,10 +99,6 @@ def test_column_without_values_is_numeric() -> None:
     assert as_column([None, float("nan")]).missing.all()
 
 
-def test_values_show_missing_as_none() -> None:
-    assert as_column(["b", None, "a"]).values.tolist() == ["b", None, "a"]
-
-
 def test_table_operations() -> None:
     table = as_table([["a", 0.5], ["b", 1.5], ["a", 2.5]], names=["letter", "size"])
     assert table.n_rows == 3
@@ -365,12 +361,3 @@ def test_codes_of_numbers_equal_a_naive_ranking(values: list[int], dtype: type) 
     distinct = sorted({int(v) for v in array})
     assert column.categories == tuple(distinct)
     assert column.codes.tolist() == [distinct.index(int(v)) for v in array]
-
-
-@settings(deadline=None)
-@given(st.lists(st.sampled_from(["a", "b", "cc", None]), min_size=1, max_size=30))
-def test_codes_agree_with_pandas(values: list[str | None]) -> None:
-    codes, uniques = pd.factorize(np.array(values, dtype=object), sort=True)
-    column = as_column(values, kind="categorical")
-    assert column.codes.tolist() == codes.tolist()
-    assert column.categories == tuple(uniques)

@@ -110,7 +110,7 @@ B = "probability ( b | a ) { (y) 0.5, 0.5; (n) 0.1, 0.9; }\n"
         ("variable a { type continuous [2] { y, n }; }", 1, "must be discrete"),
         ("variable a { type discrete [3] { y, n }; }", 1, "'3' states, but 2 are listed"),
         ("variable a { type discrete [9999999999] { y, n }; }", 1, "states, but 2 are listed"),
-        ("variable a { type discrete [0] { }; }", 1, "must have 1 to"),
+        ("variable a { type discrete [0] { }; }", 1, "must have at least one state"),
         ("variable a { type discrete [2] { y,, n }; }", 1, "between two commas"),
         ("variable a { type discrete [2] { y, y }; }", 1, "the state 'y' twice"),
         (VARIABLES + VARIABLES, 5, "'a' is declared twice"),

@@ -38,7 +38,7 @@ def test_every_format_has_its_functions() -> None:
 def test_the_list_costs_nothing_to_read() -> None:
     """Names and suffixes are there without numpy and without a module of any format."""
     code = (
-        "import sys, marginbn.export.formats as f; assert len(f.NETWORK_FORMATS) == 4; "
+        "import sys, marginbn.export.formats as f; assert f.NETWORK_FORMATS; "
         "print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'sklearn') "
         "or m.startswith('marginbn.export.') and m != 'marginbn.export.formats'])"
     )
@@ -66,7 +66,8 @@ def test_the_name_of_the_file_tells_the_format(suffix: str, name: str, tmp_path:
     if name in READABLE:
         assert load_network(path) == network
     else:
-        with pytest.raises(InputError, match="cannot be read: the structure, written only"):
+        holds = NETWORK_FORMATS[name].holds
+        with pytest.raises(InputError, match=f"cannot be read: {holds}"):
             load_network(path)
 
 
@@ -102,7 +103,7 @@ def test_any_variable_can_be_put_first(seed: int) -> None:
     assert put_first(network, "x0") == network
 
 
-@pytest.mark.parametrize("name", sorted({*NETWORK_FORMATS} - {"svg"}))  # drawn without it
+@pytest.mark.parametrize("name", ["json", "bif", "dot"])  # which hold every name as it is
 def test_a_failed_write_leaves_the_old_file(name: str, tmp_path: Path) -> None:
     """A folder that is not there, and a name that is no text, change nothing."""
     with pytest.raises(InputError, match="cannot write"):

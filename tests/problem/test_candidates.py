@@ -59,12 +59,6 @@ def test_arcs_from_the_class_to_all_features_by_hand() -> None:
     assert naive.parents == ((), (0,), (0,))
 
 
-def test_no_parents_leaves_the_empty_graph() -> None:
-    candidates = enumerate_candidates(4, 0)
-    assert candidates.parents == ((), (), (), ())
-    assert candidates.structure([0, 1, 2, 3]).arcs == ()
-
-
 FAMILIES = pytest.mark.parametrize(
     "family",
     [{"class_restricted": True}, {"class_restricted": False}, {"class_arcs": "all"}],

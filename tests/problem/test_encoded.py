@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from marginbn.exceptions import InputError
-from marginbn.problem.encoded import EncodedData, Variable, contingency
+from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.proof.definition import define_data
 from strategies import encoded_data, make_data, make_variables
 
@@ -117,10 +117,6 @@ def test_codes_are_stored_row_by_row() -> None:
     assert data.codes.flags.c_contiguous
     assert data.weights.flags.c_contiguous
     assert data.codes.tolist() == [[0, 1], [1, 0]]
-
-
-def test_a_variable_counts_its_states() -> None:
-    assert Variable("petal", ("short", "long")).arity == 2
 
 
 def test_small_codes_stay_small_and_mean_the_same() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oracles
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginKind, MarginRows
@@ -21,66 +21,20 @@ KINDS: tuple[MarginKind, ...] = ("multiclass", "binary")
 SMOOTHINGS = st.sampled_from([0.05, 0.5, 1.0, 3.0])
 
 Case = tuple[EncodedData, Structure]
-Rows = list[tuple[list[int], float]]
 
 
-def weighted_rows(data: EncodedData) -> Rows:
-    return list(zip(data.codes.tolist(), data.weights.tolist(), strict=True))
-
-
-def parameter(
-    rows: Rows, child: int, parents: Sequence[int], state: Sequence[int], arity: int, s: float
-) -> Fraction:
-    """Eq. 2 with smoothing: share of the child's state among the rows with its parents' state."""
-    under = [(r, w) for r, w in rows if all(r[p] == state[p] for p in parents)]
-    hits = sum((Fraction(w) for r, w in under if r[child] == state[child]), Fraction(0))
-    total = sum((Fraction(w) for _, w in under), Fraction(0))
-    return (hits + Fraction(s)) / (total + Fraction(s) * arity)
-
-
-def joint(
-    rows: Rows, structure: Structure, arities: Sequence[int], state: Sequence[int], s: float
-) -> Fraction:
-    """Eq. 1: the product of one parameter per variable, exactly."""
-    result = Fraction(1)
-    for child, parents in enumerate(structure.parents):
-        result *= parameter(rows, child, parents, state, arities[child], s)
-    return result
-
-
-def log_ratio(above: Fraction, below: Fraction) -> float:
-    return math.log(above.numerator * below.denominator) - math.log(
-        above.denominator * below.numerator
-    )
-
-
-def soft_margins(data: EncodedData, structure: Structure, s: float) -> list[list[float]]:
-    """Log margin of every sample against each rival class, rivals in increasing order."""
-    rows, arities = weighted_rows(data), data.arities.tolist()
-    answer = []
-    for sample in data.codes.tolist():
-        own = joint(rows, structure, arities, sample, s)
-        answer.append(
-            [
-                log_ratio(own, joint(rows, structure, arities, [rival, *sample[1:]], s))
-                for rival in range(arities[0])
-                if rival != sample[0]
-            ]
-        )
-    return answer
-
-
-def binary_margins(data: EncodedData, structure: Structure, s: float) -> list[list[float]]:
-    """Eq. 21: per sample its class becomes class 0, all others class 1; two probabilities."""
-    arities = [2, *data.arities.tolist()[1:]]
-    answer = []
-    for sample in data.codes.tolist():
-        relabelled = [([int(r[0] != sample[0]), *r[1:]], w) for r, w in weighted_rows(data)]
-        one, two = (
-            joint(relabelled, structure, arities, [label, *sample[1:]], s) for label in (0, 1)
-        )
-        answer.append([log_ratio(one, two)])
-    return answer
+def margins_by_hand(
+    data: EncodedData, structure: Structure, kind: MarginKind, smoothing: float
+) -> list[list[float]]:
+    """Log margins of every row, multiplied out with fractions."""
+    weights = [Fraction(weight) for weight in data.weights.tolist()]
+    raw = data.codes.tolist(), weights, data.arities.tolist(), Fraction(smoothing)
+    graph, rows = structure.parents, raw[0]
+    if kind == "multiclass":
+        parameters = oracles.Parameters(*raw)
+        return [oracles.log_odds(parameters, graph, row) for row in rows]
+    rest = oracles.against_the_rest(*raw)
+    return [oracles.log_odds(rest[row[0]], graph, [0, *row[1:]]) for row in rows]
 
 
 def margin_rows(data: EncodedData, kind: MarginKind, smoothing: float = 1.0) -> MarginRows:
@@ -130,7 +84,7 @@ def test_margins_are_ratios_of_joint_probabilities(
     rows = margin_rows(data, kind, smoothing)
     margins = rows.at(rows.candidates.selection(structure))
     assert margins.shape == (data.n_samples, 1 if kind == "binary" else data.n_classes - 1)
-    by_hand = (binary_margins if kind == "binary" else soft_margins)(data, structure, smoothing)
+    by_hand = margins_by_hand(data, structure, kind, smoothing)
     np.testing.assert_allclose(margins, by_hand, rtol=1e-11, atol=1e-12)
 
 
@@ -159,7 +113,7 @@ def test_the_binary_rest_of_three_classes_is_exact_for_any_weights() -> None:
         structure = Structure(parents)
         np.testing.assert_allclose(
             rows.at(rows.candidates.selection(structure)),
-            binary_margins(data, structure, 1e-12),
+            margins_by_hand(data, structure, "binary", 1e-12),
             rtol=1e-11,
             atol=1e-11,
         )

@@ -152,13 +152,6 @@ def test_candidates_of_other_data_are_refused(n_variables: int) -> None:
         linear_problem(data, candidates, get_local_score("bic"))
 
 
-def test_the_defaults_are_a_soft_margin_with_unit_gamma_and_smoothing() -> None:
-    problem = margin_problem(make_data([[0, 0], [1, 1]]), enumerate_candidates(2, 1))
-    assert problem.gamma == 1.0
-    assert problem.margins is not None
-    assert (problem.margins.kind, problem.margins.smoothing) == ("multiclass", 1.0)
-
-
 def test_linear_scores_must_fit_and_be_finite() -> None:
     candidates = enumerate_candidates(1, 0)
     with pytest.raises(InputError, match="one score per candidate"):
@@ -183,10 +176,3 @@ def test_tables_that_cannot_be_stored_are_refused_before_any_is_made(kind: Margi
         margin_problem(data, enumerate_candidates(3, 2), margin=kind)
     assert f"would have {2**33} joint states" in str(caught.value)
     assert str(caught.value).count("'class'") == 1
-
-
-def test_tables_at_the_limit_are_not_refused() -> None:
-    """2 x 2^15 x 2^15 = 2^31 joint states are allowed, as everywhere else."""
-    variables = make_variables((2, 2**15, 2**15))
-    data = EncodedData(np.array([[0, 0, 0], [1, 1, 1]], np.int32), np.ones(2), variables)
-    assert margin_problem(data, enumerate_candidates(3, 2)).n_rows == 2

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from marginbn.exceptions import InputError, ProblemTooLargeError
+import oracles
+from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import linear_problem
@@ -23,8 +24,6 @@ from strategies import all_structures, encoded_data, make_data, make_variables, 
 
 NAMES = sorted(SCORES)
 
-Cells = dict[tuple[int, ...], list[float]]
-
 
 def scores_of(
     data: EncodedData, candidates: CandidateSets, score: LocalScore
@@ -33,43 +32,12 @@ def scores_of(
     return scores_with_errors(data, candidates, score)[0]
 
 
-def count_cells(data: EncodedData, child: int, parents: tuple[int, ...]) -> Cells:
-    """Weight of each child state under each parent state, seen or not, row by row."""
-    cells: Cells = {
-        h: [0.0] * int(data.arities[child])
-        for h in itertools.product(*(range(int(data.arities[p])) for p in parents))
-    }
-    for row, weight in zip(data.codes.tolist(), data.weights.tolist(), strict=True):
-        cells[tuple(row[p] for p in parents)][row[child]] += weight
-    return cells
-
-
-def textbook_loglik(cells: Cells) -> float:
-    return math.fsum(n * math.log(n / sum(row)) for row in cells.values() for n in row if n > 0)
-
-
-def textbook_dirichlet(cells: Cells, prior: float) -> float:
-    terms = []
-    for row in cells.values():
-        terms.append(math.lgamma(prior * len(row)) - math.lgamma(prior * len(row) + sum(row)))
-        terms += [math.lgamma(prior + n) - math.lgamma(prior) for n in row]
-    return math.fsum(terms)
-
-
 def textbook_score(
     name: str, data: EncodedData, child: int, parents: tuple[int, ...], size: float = 1.0
 ) -> float:
     """The local score by its definition; every parent state counts, seen or not."""
-    cells = count_cells(data, child, parents)
-    r = int(data.arities[child])
-    free = len(cells) * (r - 1)
-    if name == "k2":
-        return textbook_dirichlet(cells, 1.0)
-    if name == "bdeu":
-        return textbook_dirichlet(cells, size / (len(cells) * r))
-    half_log = 0.5 * math.log(sum(data.weights.tolist()))
-    penalty = {"loglik": 0.0, "aic": 1.0, "bic": half_log, "mdl": half_log}
-    return textbook_loglik(cells) - penalty[name] * free
+    raw = data.codes.tolist(), data.weights.tolist(), data.arities.tolist()
+    return oracles.local_score(name, oracles.local_terms(*raw, child, parents), sum(raw[1]), size)
 
 
 def general_scores(data: EncodedData, name: str, size: float = 1.0) -> Callable[[Structure], float]:
@@ -213,14 +181,6 @@ def test_the_equivalent_sample_size_matters_for_bdeu() -> None:
     assert np.abs(one - ten).max() > 0.1
     for default in (SCORES["bdeu"].function, get_local_score("bdeu")):
         np.testing.assert_array_equal(scores_of(data, candidates, default), one)
-
-
-def test_tables_that_cannot_be_stored_are_refused() -> None:
-    """Two features of 65536 states each under the class: more than 2^31 cells, by name."""
-    data = EncodedData(np.zeros((1, 3), np.int32), np.ones(1), make_variables((2, 65536, 65536)))
-    candidates = enumerate_candidates(3, 2, required=[(1, 2)], forbidden=[(1, 0), (2, 0), (2, 1)])
-    with pytest.raises(ProblemTooLargeError, match="'class', 'x1', 'x2'"):
-        linear_problem(data, candidates, get_local_score("bic"))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,7 +11,6 @@ import pytest
 from test_format import tiny_certificate
 
 import oracles
-from branch_bound_cases import is_dag
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.proof.certificate import Multipliers, NamedRow
 from marginbn.proof.checker.bounds import (
@@ -35,7 +34,7 @@ def best_of_leaf(space: Space, values: list[int], allowed: np.ndarray, present: 
     for chosen in itertools.product(*groups):
         parents = [space.parents[k] for k in chosen]
         joined = all(i in parents[j] or j in parents[i] for i, j in present)
-        if joined and allowed[list(chosen)].all() and is_dag(parents):
+        if joined and allowed[list(chosen)].all() and not oracles.has_cycle(parents):
             best = max(best, sum(values[k] for k in chosen))
     return best
 

@@ -1,12 +1,4 @@
-"""The logarithm of the gamma function in the checker, for every weight a certificate may have.
-
-The independent value is Spouge's formula in decimal arithmetic of a thousand digits,
-
-    Gamma(z + 1) = (z + a)^(z + 1/2) e^-(z + a) (sqrt(2 pi) + sum_{0 < k < a} c_k / (z + k) + r),
-    c_k = (-1)^(k - 1) / (k - 1)! (a - k)^(k - 1/2) e^(a - k),
-
-whose relative error is below a^(-1/2) (2 pi)^(-a - 1/2): less than 1e-49 for a = 60.
-"""
+"""The logarithm of the gamma function in the checker, for every weight a certificate may have."""
 
 from __future__ import annotations
 
@@ -14,42 +6,15 @@ import math
 from dataclasses import replace
 from decimal import ROUND_UP, Decimal, getcontext, localcontext
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 import pytest
 
 from certificates import sealed
+from log_gamma import PI, log_gamma
 from marginbn.proof.certificate import FOREST, Candidates, Certificate, Data, Score
 from marginbn.proof.checker import verify_certificate
 from marginbn.proof.checker.values import SHIFT, ExactCounts, local_score, log_gamma_units
-
-A = 60
-PI = Decimal(
-    "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534"
-)
-
-
-@cache
-def spouge_coefficients() -> list[Decimal]:
-    """sqrt(2 pi), c_1, ..., c_59."""
-    with localcontext(prec=200):
-        rest = [
-            Decimal((-1) ** (k - 1)) / math.factorial(k - 1)
-            * Decimal(A - k) ** (k - 1) * Decimal(A - k).sqrt() * Decimal(A - k).exp()
-            for k in range(1, A)
-        ]  # fmt: skip
-        return [(2 * PI).sqrt(), *rest]
-
-
-def log_gamma(x: Fraction) -> Decimal:
-    """By Spouge's formula, log Gamma(x) = log Gamma(x + 1) - log x."""
-    with localcontext(prec=1000):
-        z = Decimal(x.numerator) / Decimal(x.denominator)
-        first, *rest = spouge_coefficients()
-        series = first + sum(c / (z + k) for k, c in enumerate(rest, 1))
-        far = z + A
-        return (z + Decimal("0.5")) * far.ln() - far + series.ln() - z.ln()
 
 
 def error_of(x: Fraction) -> float:

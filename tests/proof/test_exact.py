@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from test_format import tiny_certificate
 
+import oracles
 from certificates import certified, rebuild, sealed, second_opinion, with_header_text
 from marginbn.problem.candidates import CandidateRule, enumerate_candidates
 from marginbn.problem.problem import linear_problem
@@ -125,8 +126,8 @@ def test_heavy_rows_keep_their_digits(weight: float) -> None:
         ('"n_samples": 2', '"n_samples": 0'),
         ('"n_samples": 2', '"n_samples": 1000000000000000000000'),
         ('"tree": 2', '"tree": 3'),
-        ('"duals": [[1, -1]]', '"duals": [[1, 0]]'),
-        ('"duals": [[1, -1]]', '"duals": [[25, -1]]'),
+        ('"duals": [1]', '"duals": [0]'),
+        ('"duals": [1]', '"duals": [25]'),
         ('["a", "b"]', '"ab"'),
         ('["a", "b"]', '["a"]'),
         ('"class"', '"\\ud800"'),
@@ -292,18 +293,6 @@ def test_no_float_is_computed_with() -> None:
 # ---------------------------------------------------------------------------------- forests
 
 
-def spans(parents: tuple[int, ...]) -> bool:
-    """Whether every node hangs on the root: ``parents[v - 1]`` is the parent of v."""
-    for v in range(1, len(parents) + 1):
-        seen = set()
-        while v and v not in seen:
-            seen.add(v)
-            v = parents[v - 1]
-        if v:
-            return False
-    return True
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_arborescences_by_brute_force(seed: int) -> None:
     """Value, and prices that bound the weight of those with given arcs from the root."""
@@ -315,10 +304,11 @@ def test_arborescences_by_brute_force(seed: int) -> None:
         for u in range(n + 1)
         if u != v and rng.random() < 0.8
     }
+    every = [tuple((u + 1) % (n + 1) for u in tree) for tree in oracles.arborescences(n)]
     trees = {
         parents: sum(weights[u, v] for v, u in enumerate(parents, 1))
-        for parents in itertools.product(range(n + 1), repeat=n)
-        if spans(parents) and all((u, v) in weights for v, u in enumerate(parents, 1))
+        for parents in every
+        if all((u, v) in weights for v, u in enumerate(parents, 1))
     }
     arcs = {v: [(w, u) for (u, b), w in weights.items() if b == v] for v in range(1, n + 1)}
     found = exact.best_arborescence(arcs)
@@ -357,13 +347,8 @@ def test_leaves_by_brute_force(seed: int, tmp_path: Path) -> None:
 
 def holds(parents: tuple[tuple[int, ...], ...], present: frozenset[tuple[int, ...]]) -> bool:
     """Acyclic, with all edges."""
-    left = dict(enumerate(parents))
-    while left:
-        free = [i for i in left if left.keys().isdisjoint(left[i])]
-        if not free:
-            return False
-        left = {i: left[i] for i in left if i not in free}
-    return all(a in parents[b] or b in parents[a] for a, b in present)
+    joined = all(a in parents[b] or b in parents[a] for a, b in present)
+    return joined and not oracles.has_cycle(parents)
 
 
 # ---------------------------------------------------------------------------------- alone

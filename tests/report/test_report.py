@@ -21,10 +21,9 @@ from marginbn import (
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.file_parts import Provenance
 from marginbn.classifiers.measures import Quality
-from marginbn.datasets import load_iris
+from marginbn.datasets import load_dataset
 from marginbn.network.wording import align, counted, hanging, number, percent, seconds
 from marginbn.report.summary import (
-    AccuracyLine,
     describe,
     describe_structure,
     describe_tables,
@@ -40,7 +39,7 @@ from networks import random_network, sprinkler
 
 def on_iris(classifier: BaseBNClassifier) -> BaseBNClassifier:
     """Fitted on iris."""
-    table = load_iris().train
+    table = load_dataset("iris").train
     return classifier.fit(table.drop("class"), table.column("class").values)
 
 
@@ -116,8 +115,8 @@ def test_a_single_class_is_nothing_to_separate() -> None:
 
 def test_the_summary_is_json_and_agrees_with_the_attributes(margin: BaseBNClassifier) -> None:
     """Numbers keep all digits, infinities become null, names are those of the table."""
-    lines = [AccuracyLine(0.9, 100, ("setosa", 0.4))]
-    summary = json.loads(json.dumps(summarise(margin, lines), allow_nan=False))
+    quality = measured(["a"] * 9 + ["b"], ["a"] * 10)
+    summary = json.loads(json.dumps(summarise(margin, quality), allow_nan=False))
     assert summary["objective"] == margin.objective_
     assert summary["bound"] == margin.bound_
     assert summary["gap"] == margin.gap_
@@ -128,11 +127,7 @@ def test_the_summary_is_json_and_agrees_with_the_attributes(margin: BaseBNClassi
     assert summary["structure"] == {
         names[i]: [names[p] for p in parents] for i, parents in enumerate(margin.structure_.parents)
     }
-    assert summary["accuracy"]["held out"] == {
-        "value": 0.9,
-        "half_width": pytest.approx(0.0588),
-        "n_rows": 100,
-    }
+    assert (summary["quality"]["accuracy"], summary["quality"]["n_rows"]) == (0.9, 10)
     open_ended = summarise(stopped(margin, Status.INTERRUPTED, math.inf))
     assert (open_ended["bound"], open_ended["gap"]) == (None, None)
 
@@ -140,10 +135,9 @@ def test_the_summary_is_json_and_agrees_with_the_attributes(margin: BaseBNClassi
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_the_text_fits_the_terminal(margin: BaseBNClassifier, width: int) -> None:
     """No line is wider than asked for, and the main numbers are there."""
-    text = describe(margin, [AccuracyLine(0.9, 100, ("setosa", 0.4))], width)
+    text = describe(margin, width=width)
     assert max(map(len, text.splitlines())) <= width
     assert f"objective   {margin.objective_:.4f}" in text
-    assert "held out    90.0 % ± 5.9 (100 rows)" in text
     assert "classes     3: setosa, versicolor, virginica" in text
 
 
@@ -203,16 +197,10 @@ def test_tables_show_every_probability(width: int) -> None:
             assert f"{value:.4f}" in printed
 
 
-def measured(predicted: list[str], labels: list[str]) -> AccuracyLine:
-    """Accuracy of predictions that are certain."""
+def measured(predicted: list[str], labels: list[str]) -> Quality:
+    """Quality of predictions that are certain."""
     certain = [[float(label == name) for name in "ab"] for label in predicted]
-    return AccuracyLine.of(Quality.measure(["a", "b"], labels, certain))
-
-
-def test_accuracy_is_measured_against_the_labels() -> None:
-    """Two of three right, with an interval."""
-    line = measured(["a", "b", "b"], ["a", "b", "a"])
-    assert line.text() == "66.7 % ± 45.9 (3 rows)"
+    return Quality.measure(["a", "b"], labels, certain)
 
 
 def test_numbers_read_well() -> None:
@@ -240,15 +228,15 @@ def test_the_second_half_of_the_verdict(margin: MaxMarginBNClassifier) -> None:
     """How good it classifies stands right below how good the search was, whatever that found."""
     labels = ["a"] * 7 + ["b"] * 3
     good = measured(["a"] * 7 + ["b", "b", "a"], labels)
-    lines = describe(margin, [good]).splitlines()
+    lines = describe(margin, good).splitlines()
     assert lines[0].startswith("Proved: largest")
-    expected = "Accuracy on 10 held-out rows: 90.0 % ± 30.4 (majority class a: 70.0 %)."
+    expected = "Accuracy on 10 held-out rows: 90.0 % ± 30.4 (majority class 70.0 %); log loss "
     assert " ".join(lines[1:3]).startswith(expected)
     bad = measured(["b"] * 10, labels)
-    text = " ".join(describe(margin, [bad]).splitlines()[1:3])
-    assert "30.0 % ± 30.3 (no better than the majority class a: 70.0 %)." in text
+    text = " ".join(describe(margin, bad).splitlines()[1:3])
+    assert "30.0 % ± 30.3 (no better than the majority class, 70.0 %); log loss " in text
     assert quality_verdict(margin).endswith("was not measured on held-out rows.")
     told = copy(margin)
     told.provenance_ = Provenance(held_out={"accuracy": 0.75, "n_rows": 40})
     assert quality_verdict(told) == "Accuracy on 40 held-out rows: 75.0 %, by its file."
-    assert summarise(margin, [good])["quality_verdict"] == quality_verdict(margin, [good])
+    assert summarise(margin, good)["quality_verdict"] == quality_verdict(margin, good)

@@ -71,18 +71,6 @@ def test_sittings_of_the_engine_end_at_the_optimum(
     assert results[-1].nodes < 3 * expected.nodes, "the tree was not taken over"
 
 
-def test_sittings_of_branch_and_cut_end_at_the_optimum(tmp_path: Path) -> None:
-    problem = small_margin_problem(4, n_rows=25, n_features=4, max_parents=3)
-    expected = solve_with(BranchCutSolver(), Run(problem))
-    for heuristics in (True, False):
-        solver = BranchCutSolver(heuristics=heuristics)
-        path = tmp_path / f"c{heuristics}"
-        results = solve_in_sittings(problem, solver, path, Limits(nodes=20))
-        assert_monotone(results)
-        assert len(results) > 1
-        assert results[-1].objective == pytest.approx(expected.objective, rel=1e-6)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_sittings_equal_enumeration(tmp_path: Path, seed: int) -> None:
     """One or two nodes at a time, against brute force, random splits and no heuristics too."""

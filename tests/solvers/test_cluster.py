@@ -30,7 +30,7 @@ from marginbn.problem.candidates import ClassArcs
 from marginbn.solvers import cluster, subtree
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.kernels.branching import new_pseudocosts, observe, recent_gain
-from marginbn.solvers.checkpoint import OpenNodes, join
+from marginbn.solvers.checkpoint import OpenNodes
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run, Stopped
 from marginbn.solvers.subtree import Task, solve_part
@@ -92,47 +92,6 @@ def part_of(nodes: OpenNodes, worker: str = "w", late: float = math.inf) -> clus
 
 
 # ---------------------------------------------------------------------- parts
-
-
-def test_parts_are_the_whole(open_nodes: OpenNodes) -> None:
-    """Every node with its own bound and box, wherever it goes."""
-    count = len(open_nodes.bound)
-    assert count > 6
-    parts = [open_nodes.some(np.arange(k, count, 3)) for k in range(3)]
-    again = join(parts)
-    order = np.concatenate([np.arange(k, count, 3) for k in range(3)])
-    np.testing.assert_array_equal(again.boxes, open_nodes.boxes[order])
-    np.testing.assert_array_equal(again.bound, open_nodes.bound[order])
-    assert again.floor == open_nodes.floor
-
-
-def test_parts_by_hand_find_the_optimum(
-    problem: StructureProblem, optimum: float, open_nodes: OpenNodes
-) -> None:
-    """Three parts one after the other; at every moment all bounds together hold."""
-    start = solve_structure(problem, node_limit=1).selection
-    count = len(open_nodes.bound)
-    waiting = cluster.Waiting()
-    for k in range(3):
-        waiting.put(open_nodes.some(np.arange(k, count, 3)))
-    best, turns = start, 0
-    while waiting.count and turns < 200:
-        part = waiting.take(3)
-        assert part is not None
-        given = max(waiting.bound, float(part.bound.max()))
-        assert max(given, problem.evaluate(best)) >= optimum - 1e-9
-        answer = solve_part(
-            BranchBoundSolver(),
-            problem,
-            Task(part.arrays, best, 0.2, 1e-6, seed=turns, is_copied=True),
-        )
-        assert answer.objective >= problem.evaluate(best)
-        best, turns = answer.selection, turns + 1
-        waiting.put(OpenNodes(**answer.arrays))  # type: ignore[arg-type]
-        if waiting.bound <= problem.evaluate(best) * (1 + 1e-6):
-            break
-    assert problem.evaluate(best) == pytest.approx(optimum, rel=1e-6)
-    assert optimum - 1e-9 <= max(waiting.bound, problem.evaluate(best))
 
 
 def test_the_bound_of_a_part_is_none_of_the_whole(
@@ -259,18 +218,6 @@ def test_an_engine_made_in_advance_works_for_every_part(
     made.run.stop_requested = True
     with pytest.raises(Stopped):
         made.rows._poll()  # type: ignore[attr-defined]
-
-
-def test_too_little_time_gives_the_part_back(
-    problem: StructureProblem, open_nodes: OpenNodes
-) -> None:
-    """Nothing is lost, nothing is claimed."""
-    start = solve_structure(problem, node_limit=1).selection
-    answer = solve_part(
-        BranchBoundSolver(), problem_of(), Task(open_nodes.arrays, start, 1e-9, 1e-6)
-    )
-    assert len(answer.arrays["bound"]) == len(open_nodes.bound)
-    assert answer.nodes == 0
 
 
 # ---------------------------------------------------------------------- the cluster

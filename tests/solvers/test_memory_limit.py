@@ -483,10 +483,3 @@ def test_the_limit_holds_for_the_process() -> None:
         measured[limit] = json.loads(done.stdout)
     assert measured["32 MB"][0] <= 32 * 10**6, measured
     assert measured["2 GB"][0] > measured["32 MB"][0] + 2 * 10**6, "the limit was never felt"
-
-
-def test_needs_are_ordered() -> None:
-    """Nobody needs less than the least."""
-    for name in ("branch_bound", "branch_cut", "highs"):
-        needed: Needs = get_solver(name).needs(small_margin_problem(0))
-        assert 0 < needed.least <= needed.full

@@ -77,20 +77,6 @@ def test_the_gap_is_sane_for_every_sign(one: float, two: float) -> None:
     assert gap == relative_gap(-bound, -objective)
 
 
-def test_statuses_read_as_plain_words() -> None:
-    assert str(Status.OPTIMAL) == "optimal" == Status.OPTIMAL
-    assert {str(s) for s in Status} == {
-        "optimal",
-        "gap_limit",
-        "time_limit",
-        "work_limit",
-        "node_limit",
-        "memory_limit",
-        "interrupted",
-        "rounding",
-    }
-
-
 def test_the_allowance_grows_with_the_value() -> None:
     """1e-9 of the value, at least the problem's rounding; nothing for unknown values."""
     assert allowance(0.5, 1e-9) == 1e-9

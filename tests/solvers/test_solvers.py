@@ -15,7 +15,7 @@ from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score
-from marginbn.solvers import get_solver, solve_structure, solver_names
+from marginbn.solvers import get_solver, solver_names
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, check_result
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import Solver, solve_with
@@ -167,17 +167,6 @@ def test_the_same_problem_gives_the_same_structure(solver: Solver, seed: int) ->
         problem = small_linear_problem(seed)
     first, second = (solve_with(solver, Run(problem)) for _ in range(2))
     assert first.structure == second.structure
-
-
-def test_the_entry_point_chooses_and_explains() -> None:
-    """auto finds a solver; a solver that cannot says why; an unknown name lists the known."""
-    problem = small_linear_problem(0)
-    result = solve_structure(problem)
-    assert result.objective == pytest.approx(brute_force(problem))
-    with pytest.raises(InputError, match="decomposable score"):
-        solve_structure(small_margin_problem(0), "dp")
-    with pytest.raises(InputError, match="'dp', 'highs'"):
-        get_solver("simplex")
 
 
 # --- brute force that shares no code with the package ------------------------------------------

@@ -83,14 +83,3 @@ def random_linear_problem(rng: np.random.Generator, n_features: int) -> Structur
         scores = np.round(scores)
     variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(n_features + 1))
     return StructureProblem(candidates, scores, variables)
-
-
-def is_dag(parents: list[tuple[int, ...]]) -> bool:
-    """Whether variables can be removed one by one, each without parents left."""
-    left = set(range(len(parents)))
-    while left:
-        free = {i for i in left if left.isdisjoint(parents[i])}
-        if not free:
-            return False
-        left -= free
-    return True

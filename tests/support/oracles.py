@@ -27,6 +27,23 @@ def has_cycle(graph: Graph) -> bool:
     return False
 
 
+def reaches_root(parents: Sequence[int]) -> bool:
+    """Whether every node 0 to n - 1 leads to the root, which is n."""
+    n = len(parents)
+    for node in range(n):
+        steps = 0
+        while node != n and steps <= n:
+            node, steps = parents[node], steps + 1
+        if node != n:
+            return False
+    return True
+
+
+def arborescences(n: int) -> Iterator[tuple[int, ...]]:
+    """Parents of all nodes, ``n`` for the root, of every tree over n nodes and the root."""
+    return filter(reaches_root, product(range(n + 1), repeat=n))
+
+
 def parent_sets(
     child: int, n: int, max_parents: int, class_restricted: bool, class_arcs: str = "free"
 ) -> list[tuple]:
@@ -80,52 +97,58 @@ class Parameters:
 
     def joint(self, graph: Graph, row: Sequence[int]) -> float:
         """P(row): the product of all factors."""
-        probability = 1.0
+        probability: float = 1
         for child, parents in enumerate(graph):
             given = tuple((p, row[p]) for p in parents)
             probability *= self.theta(child, row[child], given)
         return probability
 
 
+def log_odds(parameters: Parameters, graph: Graph, row: Sequence[int]) -> list[float]:
+    """Eq. 8: log P(c, z) - log P(rival, z) of a row for every rival, in increasing order."""
+    own = parameters.joint(graph, row)
+    rivals = [c for c in range(parameters.arities[0]) if c != row[0]]
+    return [math.log(own / parameters.joint(graph, [c, *row[1:]])) for c in rivals]
+
+
 def soft_margin(
     rows: Rows, weights: Sequence[float], arities: Sequence[int], smoothing: float, gamma: float
 ) -> Callable[[Graph], float]:
-    """Eq. 8 and 9: the true class against the best rival, capped at gamma."""
+    """Eq. 9: the true class against the best rival, capped at gamma."""
     parameters = Parameters(rows, weights, arities, smoothing)
 
     def score(graph: Graph) -> float:
-        total = 0.0
-        for row, weight in zip(rows, weights, strict=True):
-            joint = [parameters.joint(graph, [c, *row[1:]]) for c in range(arities[0])]
-            rival = max(p for c, p in enumerate(joint) if c != row[0])
-            total += weight * min(math.log(joint[row[0]] / rival), gamma)
-        return total
+        return sum(
+            weight * min(gamma, *log_odds(parameters, graph, row))
+            for row, weight in zip(rows, weights, strict=True)
+        )
 
     return score
+
+
+def against_the_rest(
+    rows: Rows, weights: Sequence[float], arities: Sequence[int], smoothing: float
+) -> list[Parameters]:
+    """Eq. 20: for every class the parameters with it as class 0 and all others as class 1."""
+    return [
+        Parameters(
+            [[int(row[0] != c), *row[1:]] for row in rows], weights, [2, *arities[1:]], smoothing
+        )
+        for c in range(arities[0])
+    ]
 
 
 def soft_binary_margin(
     rows: Rows, weights: Sequence[float], arities: Sequence[int], smoothing: float, gamma: float
 ) -> Callable[[Graph], float]:
-    """Eq. 20 and 21: class 0 is the row's own class, class 1 all the others together."""
-    two_classes = {
-        c: Parameters(
-            [[0 if row[0] == c else 1, *row[1:]] for row in rows],
-            weights,
-            [2, *arities[1:]],
-            smoothing,
-        )
-        for c in range(arities[0])
-    }
+    """Eq. 21: the row's own class against all the others together, capped at gamma."""
+    two_classes = against_the_rest(rows, weights, arities, smoothing)
 
     def score(graph: Graph) -> float:
-        total = 0.0
-        for row, weight in zip(rows, weights, strict=True):
-            parameters = two_classes[row[0]]
-            own = parameters.joint(graph, [0, *row[1:]])
-            rest = parameters.joint(graph, [1, *row[1:]])
-            total += weight * min(math.log(own / rest), gamma)
-        return total
+        return sum(
+            weight * min(gamma, *log_odds(two_classes[row[0]], graph, [0, *row[1:]]))
+            for row, weight in zip(rows, weights, strict=True)
+        )
 
     return score
 
@@ -156,14 +179,15 @@ def bayesian_dirichlet(table: list[list[float]], prior: float) -> float:
     return total
 
 
-def local_score(name: str, table: list[list[float]], total: float) -> float:
-    """A decomposable score of one variable."""
+def local_score(name: str, table: list[list[float]], total: float, size: float = 1.0) -> float:
+    """A decomposable score of one variable; ``size`` is the equivalent sample size of BDeu."""
     n_parameters = len(table) * (len(table[0]) - 1)
     if name == "k2":
         return bayesian_dirichlet(table, 1.0)
     if name == "bdeu":
-        return bayesian_dirichlet(table, 1.0 / (len(table) * len(table[0])))
-    penalty = {"loglik": 0.0, "aic": 1.0, "mdl": math.log(total) / 2}[name]
+        return bayesian_dirichlet(table, size / (len(table) * len(table[0])))
+    half_log = math.log(total) / 2
+    penalty = {"loglik": 0.0, "aic": 1.0, "bic": half_log, "mdl": half_log}[name]
     return log_likelihood(table) - penalty * n_parameters
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import oracles
 from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.structure import Structure, is_acyclic
+from marginbn.problem.structure import Structure
 
 WEIGHTS = (0.25, 0.5, 1.0, 2.0, 3.5)
 
@@ -107,14 +106,4 @@ def data_and_structure(
 def all_structures(n_variables: int, max_parents: int | None = None) -> Iterator[Structure]:
     """Every DAG, one parent set per variable at a time; 1, 3, 25, 543 of them for n = 1..4."""
     largest = n_variables - 1 if max_parents is None else max_parents
-    choices = [
-        [
-            s
-            for size in range(largest + 1)
-            for s in combinations([v for v in range(n_variables) if v != child], size)
-        ]
-        for child in range(n_variables)
-    ]
-    for parents in itertools.product(*choices):
-        if is_acyclic(parents):
-            yield Structure(parents)
+    yield from map(Structure, oracles.all_graphs(n_variables, largest, False))

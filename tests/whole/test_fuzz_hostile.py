@@ -1,4 +1,4 @@
-"""Hostile files and names, each by hand: what fuzzing found, bombs, cycles, a million states."""
+"""Hostile files and names, each by hand: what fuzzing found, bombs, cycles, many states."""
 
 from __future__ import annotations
 
@@ -28,61 +28,13 @@ TABLE = "colour,size,y\nred,1,a\nblue,2,b\nred,1,a\nblue,2,b\n"
 # --- sizes ----------------------------------------------------------------------------------------
 
 
-def many_states(suffix: str, count: int) -> str:
-    """A network file with one variable of many states."""
-    names = [f"s{i}" for i in range(count)]
-    if suffix == ".bif":
-        return f"variable a {{ type discrete [ {count} ] {{ {', '.join(names)} }}; }}"
-    return json.dumps(
-        {
-            "format": "marginbn-network",
-            "version": 1,
-            "variables": [{"name": "a", "states": names}],
-            "parents": [[]],
-            "log_tables": [[0.0] + [None] * (count - 1)],
-        }
-    )
-
-
-@pytest.mark.parametrize(
-    ("suffix", "count"),
-    [
-        (".json", 1_000_000),
-        (".bif", 100_001),  # as many as it takes: a million need seconds to write down
-        pytest.param(".bif", 1_000_000, marks=pytest.mark.slow),
-    ],
-)
-def test_a_million_states_are_refused(suffix: str, count: int, tmp_path: Path) -> None:
-    path = tmp_path / f"n{suffix}"
-    path.write_text(many_states(suffix, count), encoding="utf-8")
-    with pytest.raises(
-        FormatError, match=f"1 to 100000 states, got {count}|length <= 100000"
-    ) as caught:
-        load_network(path)
-    assert len(str(caught.value)) < len(str(path)) + 200
-
-
-def test_a_model_with_a_million_states_is_refused(tmp_path: Path) -> None:
-    classifier = NaiveBayesClassifier().fit([["a"], ["b"]], [0, 1])
-    from marginbn import save_model
-
-    path = tmp_path / "m.json"
-    save_model(classifier, path)
-    record = json.loads(path.read_text(encoding="utf-8"))
-    record["network"]["variables"][1]["states"] = [str(i) for i in range(1_000_000)]
-    path.write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(FormatError, match=r"states: Expected `array` of length <= 100000"):
-        load_model(path)
-
-
-def test_what_no_reader_accepts_is_not_written(tmp_path: Path) -> None:
+def test_a_variable_may_have_many_states(tmp_path: Path) -> None:
     states = tuple(map(str, range(100_001)))
     table = np.full(len(states), -np.log(len(states)))
     network = BayesianNetwork(Structure(((),)), (Variable("id", states),), (table,))
     for suffix in (".json", ".bif"):
-        with pytest.raises(InputError, match="'id' has 100001 states, files hold at most 100000"):
-            save_network(network, tmp_path / f"n{suffix}")
-    assert list(tmp_path.iterdir()) == []
+        save_network(network, tmp_path / f"n{suffix}")
+        assert load_network(tmp_path / f"n{suffix}").variables == network.variables
 
 
 CYCLES = {

@@ -180,11 +180,7 @@ def test_help_gives_the_defaults_that_are_computed() -> None:
 
 
 def test_commands_have_the_defaults_of_what_they_call() -> None:
-    report, written = defaults_of(model.report), defaults_of(page.make_report)
-    assert (report["folds"], report["fold_time"]) == (
-        written["n_folds"],
-        written["fold_time_limit"],
-    )
+    assert defaults_of(model.report)["folds"] == defaults_of(page.make_report)["n_folds"]
 
 
 def test_the_default_share_held_out_is_in_the_help() -> None:

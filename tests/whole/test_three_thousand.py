@@ -46,10 +46,3 @@ def test_faults_are_named() -> None:
     result = solve_structure(problem)
     assert len(faults("it", result, result.objective + 1.0)) == 2
     assert faults("it", result, result.objective) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, COUNT, 250))
-def test_three_thousand_networks(first: int) -> None:
-    records = [judge(seed) for seed in range(first, first + 250)]
-    assert [fault for record in records for fault in record["wrong"]] == []

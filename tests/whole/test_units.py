@@ -114,25 +114,3 @@ def test_certificates_prove_the_same_gap_in_every_unit(seed: int, tmp_path: Path
         gaps.append(verdict.gap)
     assert max(gaps) < 2e-6
     assert gaps == pytest.approx([gaps[1]] * 3, rel=1e-6)
-
-
-def scaled(unit: float) -> StructureProblem:
-    """300 rows, 8 features: the reproduction of a report that the word optimal was untrue."""
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 3, (300, 9))
-    codes[:, 0] %= 2
-    for i in range(1, 9):
-        copied = rng.random(300) < 0.3
-        codes[copied, i] = codes[copied, 0] + rng.integers(0, 2)
-    variables = tuple(Variable(f"v{i}", ("0", "1", "2")[: 2 if i == 0 else 3]) for i in range(9))
-    data = EncodedData(codes.astype(np.int32), np.full(300, unit), variables)
-    return margin_problem(data, enumerate_candidates(9, 2), gamma=2.0, smoothing=unit)
-
-
-@pytest.mark.parametrize("unit", [1e-6, 1e-7, 1e-9, 1e-12])
-def test_optimal_is_true_for_small_weights(unit: float) -> None:
-    best, small = solve_structure(scaled(1.0)), solve_structure(scaled(unit))
-    assert best.is_optimal
-    assert small.is_optimal
-    assert small.objective / unit == pytest.approx(best.objective, rel=1e-6)
-    assert small.bound / unit == pytest.approx(best.bound, rel=1.1e-6)

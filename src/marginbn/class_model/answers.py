@@ -40,10 +40,9 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from marginbn.class_model.basis import TINY, FeatureCells, flat, starts_of
-from marginbn.class_model.kernels.evidence import Buckets, draw_rows
-from marginbn.class_model.kernels.gather import Codes
+from marginbn.class_model.kernels.inputs import Buckets, Codes
 from marginbn.class_model.trainer import ClassModel
-from marginbn.data.preparation import Preparation
+from marginbn.data.columns import is_missing
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network.elimination import plan_elimination
 from marginbn.network.explain import Explanations, explain_codes
@@ -51,7 +50,6 @@ from marginbn.network.network import BayesianNetwork
 from marginbn.network.observed import number_of, state_of
 from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray, IntArray
 from marginbn.problem.structure import CLASS, Structure
-from marginbn.solvers.compile import is_at_hand
 from marginbn.solvers.interpreted import interpreting
 
 N_DRAWS = 64
@@ -100,6 +98,9 @@ class Answers:
 
     def _blend(self, codes: Codes, u: FloatArray) -> FloatArray:
         """G^(1 - u) E^u of rows that are not complete, normalised."""
+        from marginbn.class_model.kernels.evidence import draw_rows  # loads the compiler
+        from marginbn.solvers.compile import is_at_hand
+
         n_rows, n_classes = codes.shape[1], self.network.n_classes
         network, drawn = np.empty((n_rows, n_classes)), np.repeat(codes, N_DRAWS, axis=1)
         with interpreting(codes.size <= FEW_CODES and not is_at_hand(draw_rows)):
@@ -129,26 +130,20 @@ class Answers:
                 column[is_open & (column == feature.n_cells - 1)] = -1
         return codes
 
-    def encode_evidence(
-        self, evidence: Mapping[str | int, Any], preparation: Preparation
-    ) -> CodeArray:
+    def encode_evidence(self, evidence: Mapping[str | int, Any]) -> CodeArray:
         """Codes (1, features) of known values by column name; everything else is unknown.
 
         A number has its cell; the label of a bin stands for all cells of the bin.
         """
         features = self.model.design.cells.features
-        plans = {plan.name: plan for plan in preparation.columns}
         codes = np.full((1, len(features)), -1, dtype=np.int32)
-        for name, value in evidence.items():
+        for name, value in self.network.plain_evidence(evidence):
             place = self.network.variable_index(name) - 1
             if place < 0:
                 raise InputError(f"{name!r} is the class; give values of other columns")
             variable = self.network.variables[place + 1]
-            plan = plans.get(variable.name)
-            if plan is not None and str(value) in plan.merged:
-                value = plan.other
-            state, number = state_of(variable, value), number_of(value)
-            feature = features[place]
+            state, feature = state_of(variable, value), features[place]
+            number = None if is_missing(value) else number_of(value)
             if number is not None and feature.coding.kind == "numeric":
                 codes[0, place] = np.searchsorted(feature.coding.cuts, number)
             else:

@@ -42,7 +42,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import ArrayLike, NDArray
 
-from marginbn.class_model.kernels.gather import Codes, TableLayout
+from marginbn.class_model.kernels.inputs import Codes, TableLayout
 from marginbn.data.columns import Column
 from marginbn.data.discretize import quantile_cuts
 from marginbn.data.encode import Coding, TableCoding, learn_coding

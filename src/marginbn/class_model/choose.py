@@ -110,7 +110,7 @@ class _ValidatedLoss:
             if self.tried and self.is_late():
                 self.is_complete = False
                 return math.inf
-            self.tell(f"smoothing, trial {len(self.tried) + 1}")
+            self.tell(f"validation, trial {len(self.tried) + 1} of the smoothing")
             results = [fold.validate(precisions, self.is_late) for fold in self.folds]
             losses, answers = zip(*results, strict=True)
             weight = sum(float(fold.weights.sum()) for fold in self.folds)
@@ -168,7 +168,7 @@ def choose_precisions(
     rows = rows if len(drawn) == rows.n_rows else rows.take(drawn)
     folds = []
     for fold, (train, test) in enumerate(splits, start=1):
-        tell(f"fold {fold} of {len(splits)}")
+        tell(f"validation, fold {fold} of {len(splits)}")
         cells, data = learn_cells(rows.take(train), classes, missing)
         design = Design(cells, family_pairs(learn_structure(cells.count(data))))
         held_out = rows.take(test)

@@ -38,7 +38,7 @@ from scipy.special import softmax
 from threadpoolctl import ThreadpoolController
 
 from marginbn.class_model.basis import Design, TableCells, family_pairs
-from marginbn.class_model.kernels.gather import Codes, contract, expand, gather, loss_gradient
+from marginbn.class_model.kernels.inputs import Codes
 from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.structure import Structure
@@ -79,6 +79,18 @@ LEAST_CURVATURE = 1e-4
 
 ROUNDING = 1e-12
 """Part of the largest curvature that keeps a matrix positive definite in spite of rounding."""
+
+
+FEW_CODES = 1_000_000
+"""Codes that numpy looks up before the compiler would be loaded (0.5 s)."""
+
+
+@cache
+def loops() -> Any:
+    """The compiled loops; the first call loads the compiler."""
+    from marginbn.class_model.kernels import gather
+
+    return gather
 
 
 class Precisions(NamedTuple):
@@ -124,8 +136,18 @@ class ClassModel:
     @cached_property
     def tables(self) -> FloatArray:
         """All tables, (scores, entries)."""
-        tables = np.empty((len(self.parameters), self.design.layout.first_entry[-1]))
-        expand(self.design.layout, self.parameters, tables)
+        layout = self.design.layout
+        tables = np.empty((len(self.parameters), layout.first_entry[-1]))
+        if loops.cache_info().currsize:
+            loops().expand(layout, self.parameters, tables)
+            return tables
+        parts = np.split(tables, layout.first_entry[1:-1], axis=1)
+        parameters = np.split(self.parameters, layout.first_parameter[:-1], axis=1)[1:]
+        sides = zip(self.design.tables, self.design.products, strict=True)
+        for part, own, (((_, a), (_, b)), products) in zip(parts, parameters, sides, strict=True):
+            values = np.zeros((len(own), a.basis.shape[1], b.basis.shape[1]))
+            values[:, products[:, 0], products[:, 1]] = own
+            part[:] = (a.basis @ values @ b.basis.T).reshape(part.shape)
         return tables
 
     @cached_property
@@ -136,8 +158,15 @@ class ClassModel:
 
     def gather(self, codes: Codes) -> FloatArray:
         """Scores (classes, rows) of compact codes."""
-        scores = np.empty((len(self.offset), codes.shape[1]))
-        gather(self.design.layout, codes, self.offset, self.tables, scores)
+        layout = self.design.layout
+        scores = np.repeat(self.offset[:, np.newaxis], codes.shape[1], axis=1)
+        if loops.cache_info().currsize or codes.size > FEW_CODES:
+            loops().gather(layout, codes, self.offset, self.tables, scores)
+            return scores
+        first_entries = layout.first_entry[:-1]
+        for first, ((i, a), (j, b)) in zip(first_entries, self.design.tables, strict=True):
+            entries = first + a.cell_of[codes[i]] * len(b.basis) + b.cell_of[codes[j]]
+            scores[-len(self.tables) :] += self.tables[:, entries]
         return scores
 
     def scores(self, codes: NDArray[np.integer[Any]]) -> FloatArray:
@@ -151,9 +180,11 @@ class ClassModel:
         """J and its gradient, for training rows of cells, class first."""
         layout, rows = self.design.layout, (data.by_column[1:], data.by_column[0], data.weights)
         by_offset, by_tables = np.zeros_like(self.offset), np.zeros_like(self.tables)
-        loss = loss_gradient(layout, *rows, self.offset, self.tables, by_offset, by_tables)
+        loss: float = loops().loss_gradient(
+            layout, *rows, self.offset, self.tables, by_offset, by_tables
+        )
         gradient = np.empty_like(self.parameters)
-        contract(layout, by_tables, gradient)
+        loops().contract(layout, by_tables, gradient)
         gradient[:, 0] = by_offset[len(by_offset) - len(gradient) :]
         pull = self.precision * self.parameters
         return loss + 0.5 * float(np.vdot(pull, self.parameters)), gradient + pull
@@ -302,6 +333,7 @@ class Trainer:
     """Fits a design to rows of cells, each fit starting from the parameters of the one before."""
 
     def __init__(self, design: Design, data: EncodedData) -> None:
+        loops()
         self.design = design
         self.data = data
         self._log_shares = log_shares(data)

@@ -553,7 +553,7 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         ----------
         evidence
             Known values by column: a value of the table, or a state of ``network_`` such as
-            ``"<= 20"``; None means a value that is missing, where training had such rows.
+            ``"<= 20"``; None or NaN means a value that is missing, where training had such rows.
             Columns that are not named are unknown.
 
         Examples
@@ -562,11 +562,16 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         {'a': 0.771, 'b': 0.229}
         """
         check_is_fitted(self)
+        if not isinstance(evidence, Mapping):
+            raise InputError(
+                f"evidence must map columns to values, got {type(evidence).__name__}; give it as "
+                "in {'age': 53}"
+            )
+        known = self.preparation_.apply_to_values(evidence, self.network_.names)
         if self.answers_ is None:
-            answer = self.network_.posterior_array(CLASS, evidence)
+            answer = self.network_.posterior_array(CLASS, known)
         else:
-            codes = self.answers_.encode_evidence(evidence, self.preparation_)
-            answer = self.answers_.posterior(codes)[0]
+            answer = self.answers_.posterior(self.answers_.encode_evidence(known))[0]
         return dict(zip(map(plain_label, self.classes_), map(float, answer), strict=True))
 
     def _repr_html_inner(self) -> str:

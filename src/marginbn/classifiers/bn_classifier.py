@@ -7,7 +7,7 @@ from typing import Literal
 
 from marginbn.classifiers.search import DEFAULT_GAMMA, MaxMarginBNClassifier
 from marginbn.classifiers.trained import ParameterKind
-from marginbn.classifiers.validation import check_positive, one_of, optional, parameter
+from marginbn.classifiers.validation import check_count, check_positive, one_of, optional, parameter
 from marginbn.data.preparation import TableSettings
 from marginbn.problem.candidates import ClassArcs
 from marginbn.problem.margins import MarginKind
@@ -83,7 +83,7 @@ class BNClassifier(MaxMarginBNClassifier):
 
     identifiers: Literal["ignore", "use"] = parameter("ignore", one_of("ignore", "use"))
     time_limit: float | None = parameter(None, optional(check_positive))
-    verbose: int = 0
+    verbose: int = parameter(0, check_count)
 
     # What a user does not choose here:
     margin: MarginKind = field(default="multiclass", init=False)

@@ -113,7 +113,7 @@ class FoldScores:
     """All folds of a cross-validation."""
 
     folds: tuple[FoldScore, ...]
-    quality: Quality | None = None  # of all rows, each predicted by the fold that did not see it
+    quality: Quality  # of all rows, each predicted by the fold that did not see it
 
     @property
     def accuracies(self) -> tuple[float, ...]:

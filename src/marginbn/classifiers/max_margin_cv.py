@@ -24,7 +24,15 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from marginbn.classifiers.base import Fitted, GridChoice, log_posteriors
-from marginbn.classifiers.budget import RESERVE, SHORTEST, Budget, StepProgress, half_used, share_of
+from marginbn.classifiers.budget import (
+    RESERVE,
+    SHORTEST,
+    Budget,
+    StepProgress,
+    half_used,
+    report_phase,
+    share_of,
+)
 from marginbn.classifiers.search import (
     MaxMarginBNClassifier,
     SearchingBNClassifier,
@@ -319,6 +327,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             with INTERRUPTS.raising():
                 for path in answers:
                     paths.append(path)
+                    report_phase(f"validation, {len(paths)} of {len(tasks)} steps done")
                     if progress is not None:
                         progress.step(path.describe())
                     if complete_folds(paths, len(self._parent_grid())):

@@ -262,7 +262,7 @@ def load_model(path: PathLike, kind: type[M]) -> M: ...
 
 
 def load_model(path: PathLike, kind: type[Any] = BaseBNClassifier) -> Any:
-    """Read what :func:`save_model` wrote; it predicts the same to the last bit.
+    """Read what :func:`save_model` wrote; it predicts the same.
 
     Parameters
     ----------

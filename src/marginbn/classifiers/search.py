@@ -18,8 +18,10 @@ from marginbn.classifiers.budget import half_used, reporting_phases, time_for_se
 from marginbn.classifiers.trained import SEARCHING, encode_cells
 from marginbn.classifiers.validation import (
     check_count,
+    check_jobs,
     check_path,
     check_positive,
+    check_seed,
     one_of,
     optional,
     parameter,
@@ -63,8 +65,8 @@ class SearchingEstimator(TableEstimator):
     forbidden_arcs: Any = None
     time_limit: float | None = parameter(10.0, optional(check_positive))
     certificate: PathLike | None = parameter(None, check_path)
-    random_state: Any = None
-    n_jobs: int | None = None
+    random_state: Any = parameter(None, check_seed)
+    n_jobs: int | None = parameter(None, check_jobs)
     search: Search | None = parameter(None, check_search)
 
     def search_settings(self) -> Search:

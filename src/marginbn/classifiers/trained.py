@@ -151,7 +151,7 @@ def train_tables(
     if choice is None:
         is_late = (lambda: has_passed(TRAINING)) if is_too_late else (lambda: False)
         return train_class_model(*given, START, is_late), None
-    report_phase("training")
+    report_phase("training the probabilities")
     model = train_class_model(*given, choice.precisions, lambda: has_passed(TRAINING))
     if not choice.is_complete or (has_passed(TRAINING) and model.gap > CERTIFIED):
         warn_user(

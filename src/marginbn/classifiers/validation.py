@@ -14,21 +14,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.utils import (
-    _safe_indexing,
-    check_consistent_length,
-    check_random_state,
-    column_or_1d,
-)
+from sklearn.utils import _safe_indexing, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from marginbn.data.columns import Column, as_input_errors, is_missing
 from marginbn.data.labelled import CLASS_NAME, LabelledTable, refuse_measured
 from marginbn.data.preparation import Preparation
 from marginbn.data.source import array_of_objects, check_distinct_names, source_of_memory
 from marginbn.data.table import Kinds, Table, as_table
-from marginbn.exceptions import InputError
+from marginbn.exceptions import DataWarning, InputError, warn_user
 from marginbn.problem.array_types import FloatArray, IndexArray
 
 Check = Callable[[str, Any], object]
@@ -51,6 +46,21 @@ def check_count(name: str, value: Any, least: int = 0) -> None:
     """Refuse anything but an integer of at least ``least``."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
+
+
+def check_jobs(name: str, value: Any) -> None:
+    """Refuse anything but None or a number of workers."""
+    if isinstance(value, bool) or not (value is None or isinstance(value, (int, np.integer))):
+        raise InputError(f"{name} must be a whole number of workers or None, got {value!r}")
+
+
+def check_seed(name: str, value: Any) -> None:
+    """Refuse anything but None, a whole number or a ``RandomState``."""
+    is_number = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not (value is None or is_number or isinstance(value, np.random.RandomState)):
+        raise InputError(
+            f"{name} must be a whole number, a numpy RandomState or None, got {value!r}"
+        )
 
 
 def check_path(name: str, value: Any) -> None:
@@ -119,9 +129,14 @@ def read_training_rows(
     if y is None:
         raise InputError("requires y to be passed, but the target y is None")
     labels, name = read_target(y)
-    kept, weights = _read_weights(sample_weight, labels)
+    shape = (X.n_rows,) if isinstance(X, Table) else getattr(X, "shape", None)
+    n_rows = shape[0] if shape else len(X) if isinstance(X, Sequence) else len(labels)
+    if n_rows != len(labels):
+        raise InputError(
+            f"y must have a label for each of the {n_rows} rows of X, got {len(labels)}"
+        )
+    kept, weights = _read_weights(sample_weight, len(labels))
     table = read_features(estimator, X, kinds=kinds, rows=kept)
-    check_consistent_length(range(X.n_rows) if isinstance(X, Table) else X, labels)
     return LabelledTable.of(table, labels, name, weights=weights, kept=kept)
 
 
@@ -133,9 +148,9 @@ def read_plain_rows(
     if not isinstance(X, Table) and not hasattr(X, "columns"):
         X = _check_features(estimator, X, reset=True)[0]
     n_rows = X.n_rows if isinstance(X, Table) else len(X)
-    labels = np.zeros(n_rows, dtype=np.int64)
-    kept, weights = _read_weights(sample_weight, labels)
+    kept, weights = _read_weights(sample_weight, n_rows)
     table = read_features(estimator, X, kinds=kinds, rows=kept)
+    labels = np.zeros(n_rows, dtype=np.int64)
     return LabelledTable.of(table, labels, weights=weights, kept=kept)
 
 
@@ -212,8 +227,15 @@ def _check_features(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Sequen
     if isinstance(X, np.ndarray) and X.dtype.names:
         X = source_of_memory(X).whole()
     if hasattr(X, "columns"):  # a data frame: keep its types
-        check_distinct_names([str(name) for name in getattr(X, "column_names", X.columns)])
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        names = [str(name) for name in getattr(X, "column_names", X.columns)]
+        check_distinct_names(names)
+        try:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            if {*names_of(estimator)} <= {*names}:
+                remedy = "Give X[clf.feature_names_in_]: the columns of training in their order."
+                raise InputError(f"{error}{remedy}") from None
+            raise
         check_shape(len(X), len(X.columns))
         return X, None
     if isinstance(X, (list, tuple)):  # numpy would turn a 9.0 next to a text into the text "9.0"
@@ -253,15 +275,26 @@ def _take(X: Any, rows: IndexArray | None) -> Any:
 
 def read_target(y: Any) -> tuple[NDArray[Any], str]:
     """Class labels as a one-dimensional array, and the name of the class variable."""
+    if isinstance(y, str):
+        raise InputError(
+            f"y must be a class label for each row, got {y!r}; a column name is for tables that "
+            f"are read in pieces: give X[{y!r}] as y, and X without that column"
+        )
     name = getattr(y, "name", None)
-    dtype = getattr(y, "dtype", None)
-    if hasattr(dtype, "na_value") and getattr(dtype, "kind", "O") in "biu":
-        y = y.astype(object)  # nullable: scikit-learn would make floats of True and of 1
+    if hasattr(getattr(y, "dtype", None), "na_value"):
+        y = np.asarray(y, object)  # nullable: scikit-learn would make floats of True and of 1
     labels = column_or_1d(y.values if isinstance(y, Column) else y, warn=True)
     if labels.dtype == object:
         if any(map(is_missing, labels)):
             raise InputError("y must not contain missing values; leave such rows out before fit")
-        labels = np.asarray(labels.tolist())
+        listed = labels.tolist()
+        labels = np.asarray(listed)
+        strange = [type(label).__name__ for label in listed if labels.dtype == object]
+        if strange:
+            raise InputError(
+                f"Unknown label type: {strange[0]}. y must hold texts, whole numbers or booleans; "
+                "make texts of the labels"
+            )
     elif labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError("y must not contain NaN or infinity; leave such rows out before fit")
     name = str(name) if isinstance(name, str) and name else None
@@ -272,17 +305,42 @@ def read_target(y: Any) -> tuple[NDArray[Any], str]:
     return labels, name or CLASS_NAME
 
 
-def _read_weights(sample_weight: Any, labels: NDArray[Any]) -> tuple[IndexArray | None, FloatArray]:
+LEAST_WEIGHT = 0.02
+"""Mean weight below which rows count so little that hardly anything can be learned from them."""
+
+
+def _read_weights(sample_weight: Any, n_rows: int) -> tuple[IndexArray | None, FloatArray]:
     """Rows of positive weight (None for all) and their weights."""
     if sample_weight is None:
-        return None, np.ones(len(labels))
-    weights = _check_sample_weight(
-        sample_weight, labels.reshape(-1, 1), dtype=np.float64, ensure_non_negative=True
-    )
+        return None, np.ones(n_rows)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"sample_weight must hold numbers, got {sample_weight!r:.80}") from None
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
+        raise InputError(
+            f"sample_weight must have one entry for each of the {n_rows} rows, got the shape "
+            f"{weights.shape}"
+        )
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if len(bad):
+        raise InputError(
+            f"sample_weight must hold numbers of at least 0, got {weights[bad[0]]} for row "
+            f"{bad[0]} (the first row is 0); a weight of 0 leaves a row out"
+        )
     kept = np.flatnonzero(weights > 0)
     if len(kept) == 0:
         raise InputError("sample_weight must be positive for at least one row, all are zero")
-    return (None if len(kept) == len(labels) else kept), weights[kept]
+    if weights[kept].mean() < LEAST_WEIGHT:
+        warn_user(
+            f"the entries of sample_weight add up to {weights.sum():.3g}: so few rows teach hardly "
+            f"anything. A weight counts copies of its row; multiply the weights by "
+            f"{1.0 / weights[kept].mean():.3g} to make their mean 1",
+            DataWarning,
+        )
+    return (None if len(kept) == n_rows else kept), weights[kept]
 
 
 def seed_of(random_state: Any) -> int:

@@ -42,7 +42,7 @@ def _harmless_errors() -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        error.message = visible(error.message)
+        error.message = visible(error.message).replace("Value error, ", "")  # of the parser
         raise
 
 

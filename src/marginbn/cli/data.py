@@ -20,7 +20,6 @@ from typing import Any, TextIO, get_args
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as types
 import typer
 
 from marginbn.classifiers.base import BaseBNClassifier
@@ -59,12 +58,9 @@ def load_source(options: TableOptions) -> Dataset:
     """Read what the command line names; an existing file wins over a data set of that name."""
     kinds = parse_kinds(options.kind)
     if is_file_name(options.table):
-        if options.target is None:
-            raise typer.BadParameter(
-                "name the column that holds the class, as in --target class", param_hint="--target"
-            )
+        target = options.named_target()
         table = read_file(options.table, options.encoding, kinds)
-        return Dataset(options.table, table, None, options.target, "")
+        return Dataset(options.table, table, None, target, "")
     known = load_dataset(options.table)
     test = None if known.test is None else as_table(known.test, kinds=kinds)
     train, target = as_table(known.train, kinds=kinds), options.target or known.target
@@ -84,19 +80,17 @@ def long_stream(name: str, drop: Sequence[str] | None) -> Source | None:
 
 def load_features(options: TableOptions) -> Table:
     """The table of a file, or the training part of a data set, where no column is a class."""
-    kinds = parse_kinds(options.kind)
-    if is_file_name(options.table):
-        table = read_file(options.table, options.encoding, kinds)
-    else:
-        table = as_table(load_dataset(options.table).train, kinds=kinds)
+    table = load_table(options.table, options.encoding, parse_kinds(options.kind))
     for name in options.drop or ():
         table = table.drop(name)
     return table
 
 
-def load_table(name: str, encoding: str) -> Table:
+def load_table(name: str, encoding: str, kinds: Any = "auto") -> Table:
     """The table of a file, or the training part of a data set."""
-    return read_file(name, encoding) if is_file_name(name) else load_dataset(name).train
+    if is_file_name(name):
+        return read_file(name, encoding, kinds)
+    return as_table(load_dataset(name).train, kinds=kinds)
 
 
 def read_file(name: str, encoding: str, kinds: Any = "auto") -> Table:
@@ -250,24 +244,14 @@ def encode_rows(rows: LabelledTable, settings: TableSettings) -> EncodedData:
 
 # --- answers ---
 
-FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
-"""What spreadsheets take for the beginning of a formula, or skip before one."""
-
 QUOTE_NEEDED = r'[,"\r\n]'
 
-NEGATIVE_NUMBER = r"^-[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$"
 
-
-def write_csv_chunks(
-    target: str | PathLike[str] | TextIO,
-    chunks: Iterable[pa.Table],
-    *,
-    for_spreadsheets: bool = False,
-) -> None:
+def write_csv_chunks(target: str | PathLike[str] | TextIO, chunks: Iterable[pa.Table]) -> None:
     """Write a CSV file, packed if its name ends in .gz, or to an open stream; what is missing
     becomes an empty field.
     """
-    texts = _csv_texts(chunks, for_spreadsheets)
+    texts = _csv_texts(chunks)
     if not isinstance(target, (str, PathLike)):
         target.writelines(texts)
         return
@@ -281,19 +265,12 @@ def write_csv_chunks(
         stream.writelines(texts)
 
 
-def _csv_texts(chunks: Iterable[pa.Table], for_spreadsheets: bool) -> Iterator[str]:
+def _csv_texts(chunks: Iterable[pa.Table]) -> Iterator[str]:
     """The header not before there are rows: they may be unusable."""
-    is_first = True
-    for chunk in chunks:
-        if for_spreadsheets:
-            columns = [as_plain_texts(column) for column in chunk.columns]
-            names = as_plain_texts(pa.chunked_array([chunk.column_names])).to_pylist()
-            chunk = pa.Table.from_arrays(columns, names=names)
-        if is_first:
-            header = pa.table({str(i): [name] for i, name in enumerate(chunk.column_names)})
-            yield _csv_text(header)
+    for position, chunk in enumerate(chunks):
+        if position == 0:
+            yield _csv_text(pa.table({str(i): [n] for i, n in enumerate(chunk.column_names)}))
         yield _csv_text(chunk)
-        is_first = False
 
 
 def _csv_text(rows: pa.Table) -> str:
@@ -310,23 +287,6 @@ def _csv_fields(column: pa.ChunkedArray) -> pa.ChunkedArray:
     doubled = pc.replace_substring(texts, '"', '""')
     quoted = pc.binary_join_element_wise('"', doubled, '"', "")
     return pc.if_else(pc.match_substring_regex(texts, QUOTE_NEEDED), quoted, texts)
-
-
-def as_plain_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts as a spreadsheet shows them without computing anything; numbers stay numbers, those
-    that a text file holds too.
-
-    Examples
-    --------
-    >>> as_plain_texts(pa.chunked_array([["=1+1", "red", "-1.5"]])).to_pylist()
-    ["'=1+1", 'red', '-1.5']
-    """
-    if not (types.is_string(column.type) or types.is_large_string(column.type)):
-        return column
-    is_number = pc.match_substring_regex(column, NEGATIVE_NUMBER)
-    is_risky = pc.and_not(pc.match_substring_regex(column, FORMULA), is_number)
-    quote, empty = (pa.scalar(text, column.type) for text in ("'", ""))
-    return pc.if_else(is_risky, pc.binary_join_element_wise(quote, column, empty), column)
 
 
 def write_parquet_chunks(path: str | PathLike[str], chunks: Iterable[pa.Table]) -> None:

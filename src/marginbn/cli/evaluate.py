@@ -18,7 +18,6 @@ from marginbn.exceptions import DataWarning
 from marginbn.network.wording import align, percent, seconds, share
 
 if TYPE_CHECKING:
-    from marginbn.classifiers import BaseBNClassifier
     from marginbn.classifiers.evaluation import FoldScore, FoldScores
     from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import LabelledTable
@@ -42,28 +41,32 @@ def evaluate(
     """Cross-validate a method on TABLE, next to simpler ones.
 
     These are naive Bayes, TAN, logistic regression and the most frequent class; next to the default
-    method also the paper's. Everything is
-    learned from scratch in each fold, discretisation included. Intervals are 95 % Student t
-    intervals over the folds.
+    method also the paper's. Everything is learned from scratch in each fold, discretisation
+    included. Intervals are 95 % Student t intervals over the folds.
     """
+    from sklearn.base import clone
+
+    from marginbn.classifiers import MaxMarginBNClassifier
     from marginbn.classifiers.evaluation import cross_validate
     from marginbn.cli.data import feature_kinds, load_rows
+    from marginbn.report.comparison import simpler_methods
 
-    chosen, (workers, _) = model.method, options.parse_jobs(search.jobs)
-    paper: list[options.Method] = ["max-margin"] if chosen == "bn" else []
-    entrants = list(dict.fromkeys([chosen, *paper, "naive-bayes", "tan"]))
-    kinds = feature_kinds(table)
-    makers: dict[str, Any] = {m: _maker(m, model, search, kinds) for m in entrants}
+    chosen, (workers, _) = str(model.method), options.parse_jobs(search.jobs)
+    # workers are for the folds; a cluster works on each search
+    alone = search if workers is None else replace(search, jobs=None)
+    own = options.build_classifier(model, alone).set_params(column_kinds=feature_kinds(table))
+    shared = {key: own.get_params()[key] for key in ("column_kinds", "missing", "class_weight")}
+    makers: dict[str, Any] = {chosen: partial(clone, own)}
+    if chosen == "bn":
+        makers["max-margin"] = partial(MaxMarginBNClassifier, **shared)
+    makers |= simpler_methods(own, own.column_kinds)
     rows = load_rows(table)
-    tell_hints(prepare(makers[chosen](), rows), quiet)
-    makers |= _baselines(makers[chosen]())
+    tell_hints(prepare(own, rows), quiet)
     scores: dict[str, FoldScores] = {}
-    for method, make in makers.items():
-        is_own = method == chosen
-        report = _reporter(method, folds, quiet or not is_own)
-        with warnings.catch_warnings():
-            if not is_own:  # what is done with the data was told already
-                warnings.simplefilter("ignore", DataWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # what is done with the data was told already
+        for method, make in makers.items():
+            report = _reporter(method, folds, quiet or method != chosen)
             scores[method] = cross_validate(
                 make, rows.features, rows.labels, folds, seed, workers, report
             )
@@ -72,40 +75,6 @@ def evaluate(
     else:
         print_text(_describe(scores, rows, folds, chosen))
     return DONE if scores[chosen].all_closed else OPEN_GAP
-
-
-def _maker(
-    method: options.Method,
-    model: options.ModelOptions,
-    search: options.SearchOptions,
-    column_kinds: Any,
-) -> Any:
-    """A function that makes a fresh classifier; wrong options are refused here and now.
-
-    The method asked for gets all options, a baseline those that every classifier has.
-    """
-    from sklearn.base import clone
-
-    workers, _ = options.parse_jobs(search.jobs)  # of the folds; a cluster works on each search
-    alone = search if workers is None else replace(search, jobs=None)
-    classifier = asked = options.build_classifier(model, alone)
-    if method != model.method:
-        classifier = options.build_classifier(
-            options.ModelOptions(model.missing, method, class_weight=model.class_weight)
-        )
-    classifier.set_params(column_kinds=column_kinds, missing=asked.missing)  # the same rows for all
-    return lambda: clone(classifier)
-
-
-def _baselines(classifier: BaseBNClassifier) -> dict[str, Any]:
-    """Makers of what is no network, with the same columns and class weights."""
-    from marginbn.classifiers.evaluation import LogisticBaseline, MajorityBaseline
-
-    settings = classifier.table_settings()
-    return {
-        "logistic-regression": lambda: LogisticBaseline(settings),
-        "majority": lambda: MajorityBaseline(settings),
-    }
 
 
 def _reporter(method: str, n_folds: int, quiet: bool) -> Callable[[FoldScore], None]:
@@ -127,7 +96,7 @@ def _records(scores: dict[str, FoldScores]) -> dict[str, Any]:
             "mean": result.mean,
             "half_width": result.half_width,
             "all_proved": result.all_proved,
-            **({} if result.quality is None else {"quality": result.quality.to_dict()}),
+            "quality": result.quality.to_dict(),
             "folds": [asdict(f) | {"gap": f.gap if f.gap < inf else None} for f in result.folds],
         }
         for method, result in scores.items()
@@ -135,6 +104,8 @@ def _records(scores: dict[str, FoldScores]) -> dict[str, Any]:
 
 
 def _describe(scores: dict[str, FoldScores], rows: LabelledTable, folds: int, method: str) -> str:
+    from marginbn.report.comparison import LOGISTIC, MAJORITY
+
     own = scores[method].quality
     head = ["method", "accuracy", "+-", "balanced", "AUC", "log loss", "Brier", "gap", "search"]
     table = [head]
@@ -142,26 +113,23 @@ def _describe(scores: dict[str, FoldScores], rows: LabelledTable, folds: int, me
         time = sum(fold.seconds for fold in result.folds)
         interval = f"{100 * result.half_width:.2f}"
         measures = _measures(result.quality)
-        is_network = name in options.CLASSES  # others claim nothing
+        is_network = name not in (LOGISTIC, MAJORITY)  # which claim nothing
         ending = [percent(result.max_gap), seconds(time)] if is_network else ["", ""]
         table.append([str(name), percent(result.mean), interval, *measures, *ending])
     title = f"{folds} folds of {rows.n_rows} rows, {rows.features.n_columns} features"
     lines = [*_verdict(scores, method), "", f"{title}; 95 % intervals", "", *align(table)]
-    if own is not None:
-        lines += ["", f"All rows, each predicted by a fold of {method} that did not see it", ""]
-        lines += own.lines()
-    return "\n".join(lines)
+    lines += ["", f"All rows, each predicted by a fold of {method} that did not see it", ""]
+    return "\n".join([*lines, *own.lines()])
 
 
 def _verdict(scores: dict[str, FoldScores], method: str) -> list[str]:
     """How good the searches were, where there were any, and how good the classifiers are."""
     wrap = partial(textwrap.wrap, width=text_width(), break_on_hyphens=False)
-    own, guess = scores[method], scores["majority"]
-    others = {name: s for name, s in scores.items() if name not in (method, "majority")}
-    best = max(others, key=lambda name: others[name].mean)
+    own, (*others, guess) = scores[method], [name for name in scores if name != method]
+    best = max(others, key=lambda name: scores[name].mean)
     quality = (
         f"Accuracy of {method} on held-out rows: {share(own.mean, own.half_width)} "
-        f"({best}: {share(others[best].mean)}, majority class: {share(guess.mean)})."
+        f"({best}: {share(scores[best].mean)}, {guess}: {share(scores[guess].mean)})."
     )
     if method == "naive-bayes":
         return wrap(quality)
@@ -171,9 +139,7 @@ def _verdict(scores: dict[str, FoldScores], method: str) -> list[str]:
     return [*wrap(search), *wrap(quality)]
 
 
-def _measures(quality: Quality | None) -> list[str]:
-    if quality is None:
-        return ["-"] * 4
+def _measures(quality: Quality) -> list[str]:
     area = "-" if quality.auc is None else f"{quality.auc:.4f}"
     balanced = percent(quality.balanced_accuracy)
     return [balanced, area, f"{quality.log_loss:.4f}", f"{quality.brier:.4f}"]

@@ -21,6 +21,7 @@ from marginbn.cli.running import (
     OPEN_GAP,
     ProgressLine,
     note,
+    note_files,
     print_json,
     print_text,
     print_verdict,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from marginbn.classifiers.measures import Quality
     from marginbn.data.inspection import DataReport
     from marginbn.data.labelled import LabelledTable
-    from marginbn.report.summary import AccuracyLine
 
 
 def fit(
@@ -96,10 +96,7 @@ def fit(
         print_outcome(outcome)
     if output is None:
         note("Not saved; add --output model.json to keep it for `marginbn predict`.", quiet or json)
-    elif saved:
-        note(f"Saved in {output}.", quiet)
-    if certificate is not None and certificate.exists():
-        note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
+    note_files(output if saved else None, certificate, quiet)
     if not saved:
         return ERROR
     result = classifier.result_
@@ -108,16 +105,13 @@ def fit(
 
 @dataclass(frozen=True)
 class Outcome:
-    """A fitted classifier, and what was measured.
-
-    ``n_learned`` is the number of rows that the measured model was learned from, None where that is
-    the classifier itself; ``logistic`` is the accuracy of logistic regression on the same rows.
+    """A fitted classifier, what its table holds, and what was measured: quality on held-out rows,
+    and the accuracy of logistic regression on the same rows.
     """
 
     classifier: BaseBNClassifier
-    quality: Quality | None
-    data: DataReport | None
-    n_learned: int | None = None
+    data: DataReport | None = None
+    quality: Quality | None = None
     logistic: float | None = None
 
     def measures(self) -> dict[str, float | None] | None:
@@ -127,22 +121,13 @@ class Outcome:
         logistic = {} if self.logistic is None else {"logistic_accuracy": self.logistic}
         return {**self.quality.numbers(), **logistic}
 
-    @property
-    def accuracies(self) -> list[AccuracyLine]:
-        """Accuracy on held-out rows, where it was measured."""
-        from marginbn.report.summary import AccuracyLine
-
-        return [] if self.quality is None else [AccuracyLine.of(self.quality)]
-
     def record(self) -> dict[str, Any]:
         """As JSON values."""
         from marginbn.report.summary import summarise
 
-        return summarise(self.classifier, self.accuracies) | {
-            "quality": None if self.quality is None else self.quality.to_dict(),
-            "n_rows_of_measured_model": self.n_learned,
+        return summarise(self.classifier, self.quality) | {
+            "logistic_accuracy": self.logistic,
             "data": None if self.data is None else self.data.to_dict(),
-            **({} if self.logistic is None else {"logistic_accuracy": self.logistic}),
         }
 
 
@@ -159,60 +144,62 @@ def learn_and_measure(
     classifier.set_params(column_kinds=feature_kinds(table))
     stream = long_stream(table.table, table.drop)
     if stream is not None:
-        check_pieces(table, holdout)
+        if holdout:
+            raise typer.BadParameter(
+                "has no meaning for a table that is read in pieces; measure with `marginbn report "
+                "--test TABLE`",
+                param_hint="--holdout",
+            )
+        target = table.named_target()
         note("Learning from all rows, which are read in pieces.", quiet)
         with showing_progress(classifier, quiet):
-            classifier.fit(stream, str(table.target))
-        return measure_validation(Outcome(classifier, None, None), None)
+            classifier.fit(stream, target)
+        return Outcome(classifier, None, *measure_validation(classifier, None))
     source = load_source(table)
     rows = labelled_rows(source.train, source.target, table.drop)
     prepared = prepare(classifier, rows, began)
     report = tell_hints(prepared, quiet)
-    double = make_double(classifier)
     with showing_progress(classifier, quiet):
         classifier.fit_prepared(prepared)
-    outcome = Outcome(classifier, None, report)
     if holdout is None and source.test is not None:
-        quality = measure(classifier, labelled_rows(source.test, source.target))
-        return replace(outcome, quality=quality)
+        test = labelled_rows(source.test, source.target)
+        return Outcome(classifier, report, measure(classifier, test))
     if holdout is None and classifier.held_out_ is not None:
-        return measure_validation(outcome, rows)
-    return measure_double(outcome, double, rows, holdout, quiet)
+        return Outcome(classifier, report, *measure_validation(classifier, rows))
+    return Outcome(classifier, report, measure_double(classifier, rows, holdout, quiet))
 
 
-def measure_validation(outcome: Outcome, rows: LabelledTable | None) -> Outcome:
-    """Add the quality on the rows that chose the amount of smoothing: each was predicted by a model
+def measure_validation(
+    classifier: BaseBNClassifier, rows: LabelledTable | None
+) -> tuple[Quality | None, float | None]:
+    """The quality on the rows that chose the amount of smoothing: each was predicted by a model
     that had not seen it. Logistic regression gets the same rows, where they are at hand.
     """
     from marginbn.classifiers.evaluation import logistic_accuracy
 
-    classifier, held_out = outcome.classifier, outcome.classifier.held_out_
-    if held_out is None:
-        return outcome
-    outcome = replace(outcome, quality=held_out.quality(classifier.classes_))
+    if classifier.held_out_ is None:
+        return None, None
+    quality = classifier.held_out_.quality(classifier.classes_)
     if rows is None:
-        return outcome
+        return quality, None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # given already, by the fit
-        return replace(outcome, logistic=logistic_accuracy(rows, classifier.table_settings()))
+        return quality, logistic_accuracy(rows, classifier.table_settings())
 
 
 def measure_double(
-    outcome: Outcome,
-    double: BaseBNClassifier,
-    rows: LabelledTable,
-    holdout: float | None,
-    quiet: bool,
-) -> Outcome:
-    """Add what a model of the rows that are not held out gets right of the others.
+    classifier: BaseBNClassifier, rows: LabelledTable, holdout: float | None, quiet: bool
+) -> Quality | None:
+    """What a double, learned from the rows that are not held out, gets right of the others.
 
-    Nothing is measured where the user has stopped the search or stops this one.
+    None where the user has stopped the search or stops this one.
     """
     from marginbn.data.labelled import stratified_holdout
 
     share = options.DEFAULT_HOLDOUT if holdout is None else holdout
-    if share == 0 or rows.n_rows < 2 or outcome.classifier.status_ == "interrupted":
-        return outcome
+    if share == 0 or rows.n_rows < 2 or classifier.status_ == "interrupted":
+        return None
+    double = make_double(classifier)
     train, held_out = map(rows.take, stratified_holdout(rows.labels, share, 0))
     learned = counted(train.n_rows, "row")
     note(
@@ -224,19 +211,18 @@ def measure_double(
             warnings.simplefilter("ignore")  # given already, by the first fit
             with showing_progress(double, quiet):
                 double.fit_rows(train)
+            quality = measure(double, held_out)
     except KeyboardInterrupt:
-        return outcome
-    if double.status_ == "interrupted":
-        return outcome
-    return replace(outcome, quality=measure(double, held_out), n_learned=train.n_rows)
+        return None
+    return None if double.status_ == "interrupted" else quality
 
 
 def print_trained(outcome: Outcome, saved: Path | None) -> None:
     """What a classifier with trained tables is, in three sentences."""
-    from marginbn.report.summary import describe_quality, describe_trained
+    from marginbn.report.summary import describe_trained, quality_verdict
 
     classifier = outcome.classifier
-    told = [describe_quality(classifier, outcome.quality, outcome.logistic)]
+    told = [quality_verdict(classifier, outcome.quality, outcome.logistic)]
     told += describe_trained(classifier, None if saved is None else saved.name)
     text = "\n".join(line for one in told for line in textwrap.wrap(one, text_width()))
     print_verdict(text, proved=classifier.result_ is None or classifier.result_.is_optimal)
@@ -247,33 +233,12 @@ def print_outcome(outcome: Outcome) -> None:
     from marginbn.report.summary import describe
 
     classifier, quality, result = outcome.classifier, outcome.quality, outcome.classifier.result_
-    text = describe(classifier, outcome.accuracies, text_width())
+    text = describe(classifier, quality, text_width())
     print_verdict(text, proved=None if result is None else result.is_optimal)
     if quality is None:
         return
-    told = ["", f"Quality on {counted(quality.n_rows, 'held-out row')}"]
-    if outcome.n_learned is not None:
-        n_rows = classifier.n_samples_ + classifier.n_dropped_
-        told += textwrap.wrap(
-            f"Measured for a model learned from the other {outcome.n_learned} rows. The model "
-            f"itself is learned from all {n_rows} rows.",
-            text_width(),
-        )
-    print_text("\n".join([*told, *quality.lines()]))
-
-
-def check_pieces(table: options.TableOptions, holdout: float | None) -> None:
-    """Refuse what makes no sense for a table that is read in pieces."""
-    if table.target is None:
-        raise typer.BadParameter(
-            "name the column that holds the class, as in --target class", param_hint="--target"
-        )
-    if holdout:
-        raise typer.BadParameter(
-            "has no meaning for a table that is read in pieces; measure with `marginbn report "
-            "--test TABLE`",
-            param_hint="--holdout",
-        )
+    rows = counted(quality.n_rows, "held-out row")
+    print_text("\n".join(["", f"Quality on {rows}", *quality.lines()]))
 
 
 def make_double(classifier: BaseBNClassifier) -> BaseBNClassifier:

@@ -13,6 +13,7 @@ from marginbn.cli.running import (
     OPEN_GAP,
     ProgressLine,
     note,
+    note_files,
     print_json,
     print_verdict,
     text_width,
@@ -63,16 +64,6 @@ def learn(
     search: options.SolverOptions,
     checkpoint: options.CheckpointOption = None,
     output: options.ModelOutputOption = None,
-    export: Annotated[
-        list[Path] | None,
-        options.output_option(
-            metavar="FILE", help="Write the network as .bif, .json, .dot or .svg (repeatable)."
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        options.output_option(metavar="FILE", help="Write an HTML page about it."),
-    ] = None,
     certificate: options.CertificateOption = None,
     json: options.JsonOption = False,
     quiet: options.QuietOption = False,
@@ -84,16 +75,10 @@ def learn(
     """
     from marginbn.classifiers.model_file import save_model
     from marginbn.cli.data import load_features, long_stream
-    from marginbn.export.formats import find_format, save_network
     from marginbn.report.learned import describe, summarise
-    from marginbn.report.page import make_report
 
     learner = build_learner(table, network, search, checkpoint, certificate)
-    exports = export or []
-    for path in exports:
-        find_format(path, None)  # an unknown ending is refused before anything is learned
-        try_outputs(export=path)
-    try_outputs(output=output, report=report, checkpoint=checkpoint, certificate=certificate)
+    try_outputs(output=output, checkpoint=checkpoint, certificate=certificate)
     stream = long_stream(table.table, table.drop)
     rows = None if stream is not None else load_features(table.table_options)
     if rows is None:
@@ -105,17 +90,14 @@ def learn(
         learner.fit(stream if rows is None else rows)
     learner.set_params(search=search.search(checkpoint=checkpoint))
     saved = write_output(output, lambda path: save_model(learner, path))
-    for path in exports:
-        saved &= write_output(path, lambda name: save_network(learner.network_, name))
-    saved &= write_output(report, lambda path: make_report(learner, title=table.table).save(path))
     if json:
         print_json(summarise(learner))
     else:
         proved = learner.result_.is_optimal
-        print_verdict(describe(learner, width=text_width()), proved=proved)
-    for written in (output, report, certificate, *exports):
-        if written is not None and saved and written.exists():
-            note(f"Wrote {written}.", quiet)
+        print_verdict(describe(learner, text_width()), proved=proved)
+    if output is None:
+        note("Not saved; add --output network.json to keep it.", quiet or json)
+    note_files(output if saved else None, certificate, quiet)
     if not saved:
         return ERROR
     return DONE if learner.result_.is_closed else OPEN_GAP

@@ -20,11 +20,10 @@ from marginbn.cli.running import (
     text_width,
     try_outputs,
 )
-from marginbn.exceptions import InputError
+from marginbn.exceptions import FormatError, InputError
 
 if TYPE_CHECKING:
     from marginbn.classifiers import BaseBNClassifier
-    from marginbn.data.labelled import LabelledTable
 
 
 ProofOption = Annotated[
@@ -46,7 +45,12 @@ def load_any(model: Path, certificate: Path | None = None) -> Any:
 
     if model.suffix.lower() == ".bif":
         return load_network(model)
-    found: Any = load_model(model, object)
+    try:
+        found: Any = load_model(model, object)
+    except FormatError as error:
+        if "JSON is malformed" not in str(error):
+            raise
+        raise InputError(f"{model} is no file of `marginbn fit` or `learn`; give one") from None
     if certificate is not None:
         from marginbn.classifiers.claims import verify_model
 
@@ -86,7 +90,7 @@ def show(
         print_json(summarise(found) | ({"network": network_to_dict(network)} if tables else {}))
         return
     proved = found is not network and is_proved(found)
-    print_verdict(describe(found, (), text_width()), proved=proved)
+    print_verdict(describe(found, text_width()), proved=proved)
     if tables:
         print_text(f"\n{describe_tables(network, text_width())}")
 
@@ -135,10 +139,6 @@ def report(
             metavar="N", help="Folds of a cross-validation next to simpler methods; 0 for none."
         ),
     ] = 0,
-    fold_time: Annotated[
-        float,
-        options.search_option(metavar="S", help="Most seconds for the search in a fold."),
-    ] = 10.0,
     certificate: ProofOption = None,
     quiet: options.QuietOption = False,
 ) -> None:
@@ -161,17 +161,15 @@ def report(
     classifier = load_any(model, certificate)
     if isinstance(classifier, BayesianNetworkLearner) and data is not None:
         raise typer.BadParameter("is for classifiers only", param_hint="--data")
-    rows, test_rows = load_rows(classifier, labelled)
-    has_folds = rows is not None and test_rows is None and folds > 0
+    rows = load_rows(classifier, labelled)
+    has_folds = "X" in rows and "X_test" not in rows and folds > 0
     with options.usage_errors(), show_folds(enabled=has_folds and not quiet) as on_fold:
         page = make_report(
             classifier,
-            **_arguments(rows, "X", "y"),
-            **_arguments(test_rows, "X_test", "y_test"),
+            **rows,
             title=title,
             data_name=None if data is None else Path(data).name,
             n_folds=folds,
-            fold_time_limit=fold_time,
             on_fold=on_fold,
         )
     page.save(output)
@@ -179,22 +177,24 @@ def report(
     note(f"Wrote {output} ({size / 1000:.0f} kB); open it in a browser.", quiet)
 
 
-def load_rows(
-    classifier: BaseBNClassifier, labelled: LabelledOptions
-) -> tuple[LabelledTable | None, LabelledTable | None]:
-    """Labelled rows, and test rows if there are any."""
+def load_rows(classifier: BaseBNClassifier, labelled: LabelledOptions) -> dict[str, Any]:
+    """Labelled rows, and test rows if there are any, as arguments of a report."""
     from marginbn.cli.data import is_file_name, labelled_rows, load_source, load_table
 
     data, target = labelled.data, labelled.target
     if data is None:
-        return None, None
+        return {}
     if target is None and is_file_name(data):
         target = classifier.network_.names[0]
     source = load_source(options.TableOptions(data, target, encoding=labelled.encoding))
     test = labelled.test
     unseen = source.test if test is None else load_table(test, labelled.encoding)
     rows = labelled_rows(source.train, source.target)
-    return rows, None if unseen is None else labelled_rows(unseen, source.target)
+    given = {"X": rows.features, "y": rows.labels}
+    if unseen is not None:
+        others = labelled_rows(unseen, source.target)
+        given |= {"X_test": others.features, "y_test": others.labels}
+    return given
 
 
 @contextmanager
@@ -210,15 +210,11 @@ def show_folds(*, enabled: bool) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _arguments(rows: LabelledTable | None, features: str, labels: str) -> dict[str, Any]:
-    return {} if rows is None else {features: rows.features, labels: rows.labels}
-
-
 Format = Literal["json", "bif", "dot", "svg", "sql", "onnx"]
 """Those of networks and of deployed classifiers; a test compares them with the registries."""
 
 COUNTED = "Counted tables; the classifier predicts with trained ones (marginbn predict, --to sql)"
-"""Of an exported network whose classifier has trained tables."""
+"""Of the tables of an exported network whose classifier has trained ones."""
 
 
 def export(
@@ -262,14 +258,15 @@ def export(
         _deploy(load_checked(model, None), chosen, output, table, keep or None)
         return
     found = load_any(model)
-    is_trained = getattr(found, "class_model_", None) is not None
-    text = f"// {COUNTED}\n" if is_trained and chosen == "bif" else ""
+    is_counted = getattr(found, "class_model_", None) is not None and chosen in ("bif", "json")
+    text = f"// {COUNTED}\n" if is_counted and chosen == "bif" else ""
     text += NETWORK_FORMATS[chosen].to_text(getattr(found, "network_", found))
     if output is None:
         data_stream().write(text)
     else:
         write_text(output, text)
-    if is_trained:
+        note(f"Wrote {output}.")
+    if is_counted:
         note(f"{COUNTED}.")
 
 
@@ -290,5 +287,6 @@ def _deploy(
         data_stream().write(to_sql(model, table, keep))
     else:
         export_model(model, output, to, table=table, keep=keep)
+        note(f"Wrote {output}.")
     if model.refuses_rows:
         note(UNANSWERED)

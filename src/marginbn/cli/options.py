@@ -160,6 +160,14 @@ class TableOptions:
     drop: DropOption = None
     encoding: EncodingOption = "utf-8"
 
+    def named_target(self) -> str:
+        """The column of the class, which a file needs."""
+        if self.target is None:
+            raise typer.BadParameter(
+                "name the column that holds the class, as in --target class", param_hint="--target"
+            )
+        return self.target
+
 
 @dataclass(frozen=True)
 class RowOptions:
@@ -416,7 +424,6 @@ OPTION_NAMES = {
     "n_jobs": "--jobs",
     "dask": "--jobs",
     "n_folds": "--folds",
-    "fold_time_limit": "--fold-time",
 }
 """Options whose name is not that of the parameter."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,11 +16,7 @@ from marginbn.exceptions import InputError
 from marginbn.network.wording import align, assignment, counted, percent
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from marginbn.classifiers import BaseBNClassifier
-    from marginbn.data.encode import Coding
-    from marginbn.data.preparation import ColumnPlan
     from marginbn.network.explain import Explanation
     from marginbn.network.network import BayesianNetwork
 
@@ -123,13 +118,6 @@ def ask(
     everything: Annotated[
         bool, options.output_option("--all", help="Ask for every variable that is not known.")
     ] = False,
-    by_network: Annotated[
-        bool,
-        options.output_option(
-            "--network",
-            help="Let the counted network answer for the class too, instead of the trained tables.",
-        ),
-    ] = False,
     json: options.JsonOption = False,
 ) -> None:
     """Print the probabilities of a variable given others.
@@ -138,48 +126,53 @@ def ask(
     About the class the classifier answers, as in `marginbn predict`; about other variables the
     counted network. MODEL may also be a network in a .bif file.
     """
-    subject = Subject.load(model)
-    network = subject.network
-    known = _read_evidence(subject, evidence or [])
-    asked = [network.variable_index(_checked_name(name, network.names)) for name in show or ()]
-    if everything or (not asked and subject.classifier is None):
-        asked += [i for i in range(network.n_variables) if i not in known]
-    asked = list(dict.fromkeys(asked)) or [0]
-    if by_network:
-        subject = replace(subject, classifier=None)
-    after, before = _answers(subject, known, asked), _answers(subject, {}, asked)
+    from marginbn.classifiers import BaseBNClassifier
+
+    found = load_any(model)
+    classifier = found if isinstance(found, BaseBNClassifier) else None
+    network: BayesianNetwork = getattr(found, "network_", found)
+    preparation = getattr(found, "preparation_", None)
+    columns = [] if preparation is None else [plan.name for plan in preparation.columns]
+    known = given = _read_evidence(evidence or [], [*dict.fromkeys([*network.names, *columns])])
+    if preparation is not None:
+        known = preparation.apply_to_values(given, network.names)
+    asked = [_checked_name(name, network.names) for name in show or ()]
+    if everything or (not asked and classifier is None):
+        asked += [name for name in network.names if name not in known]
+    asked = list(dict.fromkeys(asked)) or [network.names[0]]
+    states = {
+        network.names[i]: network.variables[i].states[state]
+        for i, state in network.encode_evidence(known).items()
+    }
+    after = _answers(network, classifier, known, asked)
+    before = _answers(network, classifier, {}, asked)
     if json:
-        states = {network.names[i]: network.variables[i].states[k.state] for i, k in known.items()}
         print_json({"evidence": states, "posterior": after, "prior": before})
         return
-    print_text("\n".join(_describe_answers(network, known, after, before)))
+    told = [assignment(str(name), value) for name, value in given.items()]
+    print_text("\n".join(_describe_answers(told, after, before)))
 
 
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """A network that is asked. ``codings`` say which state a value of the table has, None where
-    values are states; ``plans`` are those of the table's columns. A classifier has its own answer
-    about the class.
-    """
+def _read_evidence(texts: Sequence[str], names: Sequence[str]) -> dict[str | int, Any]:
+    """What is known by name, of texts like ``Age=53``; None is a missing value."""
+    from marginbn.data.columns import MISSING_TEXTS
 
-    network: BayesianNetwork
-    codings: tuple[Coding | None, ...]
-    plans: tuple[ColumnPlan, ...]
-    classifier: BaseBNClassifier | None
+    known: dict[str | int, Any] = {}
+    for text in texts:
+        name, value = _split(text, names)
+        if name in known:
+            raise InputError(f"{name!r} is given twice; give it once")
+        known[name] = None if value in MISSING_TEXTS else value
+    return known
 
-    @classmethod
-    def load(cls, path: Path) -> Subject:
-        """The network of a file."""
-        from marginbn.classifiers import BaseBNClassifier
-        from marginbn.network.network import BayesianNetwork
 
-        found = load_any(path)
-        if isinstance(found, BayesianNetwork):
-            return cls(found, (None,) * found.n_variables, (), None)
-        codings, plans = found.coding_.columns, found.preparation_.columns
-        if isinstance(found, BaseBNClassifier):
-            return cls(found.network_, (None, *codings), plans, found)
-        return cls(found.network_, codings, plans, None)
+def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
+    """Name and value; a name may hold an equals sign, so the longest that is one counts."""
+    if "=" not in text:
+        raise typer.BadParameter(f"write NAME=VALUE, as in Age=53, got {text!r}")
+    begun = [name for name in names if text.startswith(f"{name}=")]
+    name = max(begun, key=len, default=text.partition("=")[0].strip())
+    return _checked_name(name, names), text[text.index("=", len(name)) + 1 :].strip()
 
 
 def _checked_name(name: str, names: Sequence[str]) -> str:
@@ -191,124 +184,30 @@ def _checked_name(name: str, names: Sequence[str]) -> str:
     return name
 
 
-@dataclass(frozen=True)
-class Known:
-    """What is said about a variable: its state, and the number if it is one."""
-
-    state: int
-    number: float | None = None
-
-
-def _read_evidence(subject: Subject, texts: Sequence[str]) -> dict[int, Known]:
-    """What is known by variable, of texts like ``Age=53``."""
-    known: dict[int, Known] = {}
-    for name, value in _assignments(subject, texts):
-        i = subject.network.variable_index(name)
-        if i in known:
-            raise InputError(f"{name!r} is given twice; give it once")
-        known[i] = read_value(subject, i, value)
-    return known
-
-
-def _assignments(subject: Subject, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Names of variables and values; a date is taken apart as its column was."""
-    from marginbn.data.texts import is_date_kind, part_names, parts_of_date
-
-    names = subject.network.names
-    dates = {p.name: p.kind for p in subject.plans if is_date_kind(p.kind) and not p.left_out}
-    for text in texts:
-        name, value = _split(text, (*names, *dates))
-        if name in dates and name not in names:
-            parts = parts_of_date(name, value, dates[name])
-            yield from ((part, str(parts[part])) for part in part_names(name))
-        else:
-            yield name, value
-
-
-def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
-    """Name and value; a name may hold an equals sign, so the longest that is one counts."""
-    if "=" not in text:
-        raise typer.BadParameter(f"write NAME=VALUE, as in Age=53, got {text!r}")
-    begun = [name for name in names if text.startswith(f"{name}=")]
-    name = max(begun, key=len) if begun else text.partition("=")[0].strip()
-    value = text[len(name) + 1 :] if begun else ""
-    return _checked_name(name, names), value.strip()
-
-
-def read_value(subject: Subject, i: int, text: str) -> Known:
-    """The state that a value has, or whose label the text is."""
-    import pyarrow as pa
-
-    from marginbn.data.columns import MISSING_TEXTS, parse_number
-    from marginbn.data.preparation import ColumnPlan, reading_of
-    from marginbn.data.texts import is_date_kind
-
-    variable, coding = subject.network.variables[i], subject.codings[i]
-    if text in variable.states:
-        return Known(variable.states.index(text))
-    code, number = -1, None
-    if coding is not None:
-        plans = {p.name: p for p in subject.plans if not is_date_kind(p.kind)}
-        plan = plans.get(coding.name) or ColumnPlan(coding.name, coding.kind)  # part of a date
-        if plan.kind == "numeric" and text not in MISSING_TEXTS:
-            typed = parse_number(text)
-            if typed is None or math.isinf(typed):
-                example = f"write it as in {variable.name}=1.5"
-                raise InputError(f"{variable.name!r} is a number, got {text!r}; {example}")
-        reading = reading_of(plan, coding, is_text=True)
-        (column,) = plan.apply(reading.read(pa.array([text])))
-        code = int(coding.encode(column)[0])
-        if column.kind == "numeric" and not math.isnan(column.numbers[0]):
-            number = float(column.numbers[0])
-    if code < 0:
-        _refuse_value(variable.name, text, variable.states)
-    return Known(code, number)
-
-
-def _refuse_value(name: str, text: str, states: Sequence[str]) -> None:
-    from marginbn.data.columns import MISSING_TEXTS
-    from marginbn.data.table import suggestion
-
-    if text in MISSING_TEXTS:
-        raise InputError(f"{name!r} has no value; leave it out: what is not given is summed out")
-    close = suggestion(text, states).replace("the columns are", "its values are")
-    raise InputError(f"{name!r} has no value {text!r}{close}")
-
-
 def _answers(
-    subject: Subject, known: dict[int, Known], asked: Sequence[int]
+    network: BayesianNetwork,
+    classifier: BaseBNClassifier | None,
+    known: dict[str | int, Any],
+    asked: Sequence[str],
 ) -> dict[str, dict[str, float]]:
     """Probability by state and variable; for the class as ``predict --proba`` says it."""
-    network, classifier = subject.network, subject.classifier
-    states: dict[str | int, Any] = {
-        network.names[i]: network.variables[i].states[k.state] for i, k in known.items()
-    }
+    target = network.names[0]
+    by_classifier = classifier is not None and target not in known
     found: dict[str, Any] = {}
-    if classifier is None or any(i > 0 or i in known for i in asked):
-        found = network.marginals(states)
-    if classifier is not None and 0 not in known:
-        for i, said in known.items():
-            if said.number is not None:
-                states[network.names[i]] = said.number
-        found[network.names[0]] = [*classifier.posterior(states).values()]
-    variables = [network.variables[i] for i in asked]
+    if not by_classifier or any(name != target for name in asked):
+        found = network.marginals(known)
+    if classifier is not None and by_classifier:
+        found[target] = [*classifier.posterior(known).values()]
+    variables = [network.variables[network.variable_index(name)] for name in asked]
     return {v.name: dict(zip(v.states, map(float, found[v.name]), strict=True)) for v in variables}
 
 
 def _describe_answers(
-    network: BayesianNetwork,
-    known: dict[int, Known],
+    given: Sequence[str],
     after: dict[str, dict[str, float]],
     before: dict[str, dict[str, float]],
 ) -> Iterator[str]:
     """What is known, then a small table per variable."""
-    variables = network.variables
-    given = [
-        assignment(variables[i].name, variables[i].states[k.state])
-        if k.number is None
-        else f"{variables[i].name} = {k.number:.12g}"
-        for i, k in known.items()
-    ]
     yield f"Given {', '.join(given)}" if given else "Nothing is given"
     for name, posterior in after.items():
         shown = list(posterior)

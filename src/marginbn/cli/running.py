@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
 import json
 import os
 import shutil
@@ -11,9 +12,9 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast, get_type_hints
 
@@ -69,20 +70,24 @@ def note(text: str, quiet: bool = False) -> None:
             typer.echo(harmless(text), err=True)
 
 
+def note_files(output: Path | None, certificate: Path | None, quiet: bool = False) -> None:
+    """Where a model and its proof are."""
+    if output is not None:
+        note(f"Saved in {output}.", quiet)
+    if certificate is not None and certificate.exists():
+        note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
+
+
 def data_stream() -> TextIO:
     """stdout for data: as they are into a pipe, harmless on a terminal."""
     return cast(TextIO, _Screen()) if sys.stdout.isatty() else sys.stdout
 
 
-class _Screen:
-    """The part of a text stream that writers of data use."""
+class _Screen(io.TextIOBase):
+    """Writes text to stdout that a terminal shows as it is."""
 
     def write(self, text: str) -> int:
         return sys.stdout.write(harmless(text))
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.write(line)
 
 
 def is_stream(path: Path) -> bool:
@@ -125,9 +130,6 @@ _TICK = 0.2  # seconds between two looks at the clock
 _LONGEST_PAUSE = 60.0  # seconds between two lines of a log
 
 
-PREPARING = "preparing"
-
-
 class ProgressLine:
     """Time, phase, objective, bound and gap; a callback for solvers and a context manager.
 
@@ -139,7 +141,7 @@ class ProgressLine:
         self._enabled = enabled
         self._on_terminal = sys.stderr.isatty()
         self._point: TracePoint | None = None
-        self._phase = PREPARING
+        self._phase = "preparing"
         self._compiler: Compiler | None = None
         self._compiled = 0.0  # seconds, before this began
         self._start = time.perf_counter()
@@ -149,9 +151,7 @@ class ProgressLine:
 
     def __call__(self, point: TracePoint) -> None:
         """Remember the latest numbers; the thread shows them."""
-        if self._phase == PREPARING:
-            self._phase = "search"
-        self._point = point
+        self._point, self._phase = point, "search"
 
     def tell(self, phase: str) -> None:
         """Begin the next phase."""
@@ -166,11 +166,12 @@ class ProgressLine:
             self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         self._stop.set()
         if self._enabled:
             self._thread.join()
-            _write(f"{chr(13) + CLEAR if self._on_terminal else ''}{self.ending()}\n")
+            ending = "" if error else f"{self.ending()}\n"
+            _write(f"{chr(13) + CLEAR if self._on_terminal else ''}{ending}")
 
     def _work(self) -> None:
         while not self._stop.wait(_TICK):
@@ -228,7 +229,17 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
     A parameter of a dataclass type stands for all fields of the class: each becomes an option of
     the command, and the function gets them back as one value. The function returns the exit code.
     """
-    parameters, groups = _flatten(function)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if is_dataclass(parameter.annotation):
+            group: Any = parameter.annotation
+            groups[parameter.name] = group
+            hints, own = get_type_hints(group, include_extras=True), inspect.signature(group)
+            parameters += [p.replace(annotation=hints[p.name]) for p in own.parameters.values()]
+        else:
+            parameters.append(parameter)
+    keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
 
     @functools.wraps(function)
     def run(**values: Any) -> None:
@@ -239,39 +250,9 @@ def command(function: Callable[..., int | None]) -> Callable[..., None]:
             sys.stdout.flush()
         raise typer.Exit(code or DONE)
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    run.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in keywords}
     return run
-
-
-def _flatten(
-    function: Callable[..., int | None],
-) -> tuple[list[inspect.Parameter], dict[str, type[Any]]]:
-    """Parameters with dataclasses replaced by their fields, and the dataclasses by name."""
-    hints = get_type_hints(function, include_extras=True)
-    parameters, groups = [], {}
-    for parameter in inspect.signature(function).parameters.values():
-        hint = hints[parameter.name]
-        if isinstance(hint, type) and is_dataclass(hint):
-            groups[parameter.name] = hint
-            parameters += _fields_as_parameters(hint)
-        else:
-            keyword = inspect.Parameter.KEYWORD_ONLY
-            parameters.append(parameter.replace(annotation=hint, kind=keyword))
-    return parameters, groups
-
-
-def _fields_as_parameters(group: type[Any]) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(group)
-    ]
 
 
 @contextmanager

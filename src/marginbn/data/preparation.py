@@ -52,7 +52,9 @@ from marginbn.data.texts import (
     is_amount_kind,
     is_date_kind,
     kind_of_dates,
+    parse_amount,
     part_names,
+    parts_of_date,
     read_as,
 )
 from marginbn.exceptions import InputError
@@ -170,6 +172,37 @@ class Preparation:
     def apply_to_all(self, table: Table) -> Table:
         """The same for a table that has the columns left out as well."""
         return self.apply(Table(tuple(table.columns[i] for i in self.used)))
+
+    def apply_to_values(
+        self, values: Mapping[str | int, Any], variables: Sequence[str]
+    ) -> dict[str | int, Any]:
+        """Single values by the columns that are learned from: dates taken apart, amounts as
+        numbers, rare categories as "other". ``variables`` may be named themselves.
+        """
+        found = dict(values)
+        for plan in self.columns:
+            if plan.name not in values:
+                continue
+            value = values[plan.name]
+            if plan.left_out:
+                raise InputError(
+                    f"{plan.name!r} was left out of the training ({plan.left_out}): leave it out "
+                    "of what is known, too"
+                )
+            if is_date_kind(plan.kind) and plan.name not in variables:
+                del found[plan.name]
+                if is_missing(value):
+                    found.update(dict.fromkeys(plan.result_names))
+                else:
+                    found.update(parts_of_date(plan.name, value, plan.kind))
+            elif is_amount_kind(plan.kind) and isinstance(value, str):
+                number = parse_amount(value, plan.kind)
+                found[plan.name] = value if number is None else number
+                if value in plan.merged:
+                    found[plan.name] = None
+            elif str(value) in plan.merged:
+                found[plan.name] = plan.other
+        return found
 
 
 @dataclass(frozen=True)

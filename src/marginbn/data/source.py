@@ -73,8 +73,9 @@ class Source:
     line_of, count
         The line of a file in which a row begins, counted when an error needs it, and the number of
         rows if it is known without reading them.
-    elsewhere
-        Answers of a function to all blocks, where the blocks are in other processes.
+    elsewhere, owner
+        Answers of a function to all blocks, where the blocks are in other processes; and what must
+        not be removed before the source.
     """
 
     names: tuple[str, ...]
@@ -85,6 +86,7 @@ class Source:
     line_of: Callable[[int], int] | None = None
     count: Callable[[], int | None] = field(default=lambda: None)
     elsewhere: Callable[[Work, Sequence[str]], Iterator[Any]] | None = None
+    owner: object = None
 
     def blocks(self, names: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """A new pass: tables of about :data:`BLOCK_ROWS` rows with the named columns."""
@@ -148,10 +150,6 @@ class Source:
 
         return replace(self, read=read)
 
-    def keeping(self, owner: object) -> Source:
-        """The same table, with what must not be removed before it."""
-        return replace(self, read=partial(_read_kept, owner, self.read))
-
     def whole(self, names: Sequence[str] | None = None) -> pa.Table:
         """All rows at once."""
         parts = list(self.blocks(names))
@@ -174,10 +172,6 @@ class Source:
                 f"{self.origin or 'the table'} has no column {absent[0]!r} to leave out"
             )
         return replace(self, names=tuple(n for n in self.names if n not in left_out))
-
-
-def _read_kept(_: object, read: Read, names: Sequence[str]) -> Iterator[Any]:
-    return read(names)
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -387,9 +381,25 @@ def source_of_path(path: Path) -> Source:
         layout = "hive" if path.is_dir() else None
         dataset = datasets.dataset(path, format=kind, partitioning=layout)
         source = source_of_dataset(dataset, str(path))
-    if kind != "parquet":
-        return source
-    return replace(source, read=partial(_read_parquet, dataset, str(path)))
+        if kind != "parquet":
+            return source
+        fragments = list(dataset.get_fragments())
+        schema = _one_schema([dataset.schema, *(part.physical_schema for part in fragments)])
+    read = partial(_read_parquet, fragments, schema, str(path))
+    return replace(source, names=tuple(schema.names), read=read)
+
+
+def _one_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The columns of all files, of types that hold the values of all."""
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive")
+    except pa.ArrowTypeError:  # perhaps categories in one file and texts in another
+        is_dictionary = pa.types.is_dictionary
+        plain = [
+            pa.schema((f.name, f.type.value_type if is_dictionary(f.type) else f.type) for f in own)
+            for own in schemas
+        ]
+        return pa.unify_schemas(plain, promote_options="permissive")
 
 
 @contextmanager
@@ -401,7 +411,9 @@ def _arrow_errors(what: str) -> Iterator[None]:
         raise FormatError(f"{what}: {' '.join(str(error).split())}") from None
 
 
-def _read_parquet(dataset: Any, origin: str, names: Sequence[str]) -> Iterator[pa.Table]:
+def _read_parquet(
+    fragments: Sequence[Any], schema: pa.Schema, origin: str, names: Sequence[str]
+) -> Iterator[pa.Table]:
     """File by file: a scanner takes memory for all rows that a row group promises to have.
 
     Texts are read as dictionaries, which is how Parquet mostly stores them.
@@ -409,9 +421,9 @@ def _read_parquet(dataset: Any, origin: str, names: Sequence[str]) -> Iterator[p
     datasets: Any = import_module("pyarrow.dataset")
     parquet: Any = import_module("pyarrow.parquet")
     texts = pa.dictionary(pa.int32(), pa.string())
-    kinds = {name: dataset.schema.field(name).type for name in names}
+    kinds = {name: schema.field(name).type for name in names}
     kinds = {name: texts if kind == pa.string() else kind for name, kind in kinds.items()}
-    for fragment in dataset.get_fragments():
+    for fragment in fragments:
         known = datasets.get_partition_keys(fragment.partition_expression)
         with ExitStack() as stack:
             stack.enter_context(_arrow_errors(f"{origin}: cannot be read to its end"))
@@ -474,7 +486,7 @@ def source_of_lazy_frame(frame: Any) -> Source:
     """The query runs once, into a temporary file, block by block by polars itself."""
     folder = TemporaryFolder()
     frame.sink_parquet(folder.path / "frame.parquet")
-    return replace(source_of_path(folder.path).keeping(folder), origin="polars LazyFrame")
+    return replace(source_of_path(folder.path), owner=folder, origin="polars LazyFrame")
 
 
 def source_of_dask(frame: Any) -> Source:

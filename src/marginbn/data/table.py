@@ -202,16 +202,21 @@ def as_column(values: Any, *, name: str = "y", kind: str = "auto") -> Column:
     return read_rows(rows, source_of_table(rows), {name: _checked_kind(kind)}).columns[0]
 
 
+_KINDS = "column_kinds (kinds of read_table)"
+
+
 def resolve_kinds(kinds: Kinds, names: Sequence[str]) -> list[WantedKind | None]:
     """The wanted kind of every column, None where it is to be inferred."""
     if isinstance(kinds, str):
         return [_checked_kind(kinds)] * len(names)
     if isinstance(kinds, (list, tuple)):
         if len(kinds) != len(names):
-            raise InputError(f"kinds must have {len(names)} entries, one per column, got {kinds!r}")
+            raise InputError(
+                f"{_KINDS} must have {len(names)} entries, one per column, got {kinds!r}"
+            )
         return [_checked_kind(kind) for kind in kinds]
     if not isinstance(kinds, Mapping):
-        raise InputError(f"kinds must be one of {_KIND_NAMES} or a mapping, got {kinds!r}")
+        raise InputError(f"{_KINDS} must be one of {_KIND_NAMES} or a mapping, got {kinds!r}")
     wanted: list[WantedKind | None] = [None] * len(names)
     for key, kind in kinds.items():
         wanted[_position(key, names)] = _checked_kind(kind)
@@ -220,7 +225,7 @@ def resolve_kinds(kinds: Kinds, names: Sequence[str]) -> list[WantedKind | None]
 
 def _checked_kind(kind: str) -> WantedKind | None:
     if kind not in _KIND_NAMES:
-        raise InputError(f"kinds must be one of {_KIND_NAMES}, got {kind!r}")
+        raise InputError(f"{_KINDS} must be one of {_KIND_NAMES}, got {kind!r}")
     return None if kind == "auto" else kind  # type: ignore[return-value]
 
 
@@ -229,7 +234,7 @@ def _position(key: str | int, names: Sequence[str]) -> int:
         return list(names).index(str(key))
     if isinstance(key, (int, np.integer)) and -len(names) <= key < len(names):
         return int(key)
-    raise InputError(f"kinds names a column {key!r} that is not there{suggestion(key, names)}")
+    raise InputError(f"{_KINDS} names a column {key!r} that is not there{suggestion(key, names)}")
 
 
 def suggestion(name: object, names: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ import time
 import weakref
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -280,7 +280,7 @@ def source_of_stream(stream: BinaryIO, **settings: Any) -> Source:
     path = folder.path / "table.csv"
     with path.open("wb") as file:
         shutil.copyfileobj(stream, file)
-    return source_of_text(path, ".csv", origin="standard input", **settings).keeping(folder)
+    return replace(source_of_text(path, ".csv", origin="standard input", **settings), owner=folder)
 
 
 def _read_rows(

@@ -100,6 +100,18 @@ def _parse_amount(text: str, kind: AmountKind) -> tuple[float, str, str] | None:
     return -number if n_below else number, found["before"] or "", after or ""
 
 
+def parse_amount(text: str, kind: AmountKind) -> float | None:
+    """The number of an amount; None if the text is none.
+
+    Examples
+    --------
+    >>> parse_amount("$1,234.50", "amount"), parse_amount("sold", "amount")
+    (1234.5, None)
+    """
+    found = _parse_amount(text, kind)
+    return found and found[0]
+
+
 def _amounts(texts: Sequence[str], kind: AmountKind) -> list[float | None]:
     """The number of every text, None where it is none; all None if units differ."""
     found = [_parse_amount(text, kind) for text in texts]

@@ -126,7 +126,9 @@ class Survey:
             return iter([work(self.rows.features.select(names))])
         source, readings = self.rows
         own = [reading for reading in readings if reading.name in names]
-        return source.each(partial(_answer_block, work=work, readings=own), [r.name for r in own])
+        return source.each(
+            lambda block, first_row: work(read_block(block, first_row, own)), [r.name for r in own]
+        )
 
     def cost(self, missing: Places, policy: str) -> MissingCost:
         """What a policy does to rows, by where values of the columns that are used are missing."""
@@ -157,12 +159,6 @@ def survey_rows(rows: LabelledTable, has_class: bool = True) -> Survey:
         rows.weights,
         rows,
     )
-
-
-def _answer_block(
-    block: pa.Table, first_row: int, work: TableWork, readings: Sequence[ColumnReading]
-) -> Any:
-    return work(read_block(block, first_row, readings))
 
 
 # --- the survey of a source -----------------------------------------------------------------------
@@ -236,14 +232,17 @@ def check_target(source: Source, target: Any) -> str:
 def _look(
     source: Source, kinds: dict[str, Kind | None], target: str | None, time_limit: float | None
 ) -> _Part:
-    n_rows = source.count()
-    look = partial(
-        _survey_block,
-        kinds=kinds,
-        target=target,
-        is_text=source.is_text,
-        largest=largest_key(n_rows),
-    )
+    n_rows, is_text = source.count(), source.is_text
+    largest = largest_key(n_rows)
+
+    def look(block: pa.Table, first_row: int) -> _Part:
+        labels = []
+        if target is not None:
+            own = plain_array(target, block.column(target))
+            labels.append(own if pa.types.is_dictionary(own.type) else own.dictionary_encode())
+        sample = sample_block(block.select(list(kinds)), first_row, largest)
+        return _Part(profile_block(block, kinds, is_text), [sample], labels, block.num_rows)
+
     began, is_open = monotonic(), time_limit is not None and n_rows is not None
     merged: _Part | None = None
     for part in source.each(look, [*kinds, *([] if target is None else [target])]):
@@ -266,23 +265,6 @@ def _look(
     return merged
 
 
-def _survey_block(
-    block: pa.Table,
-    first_row: int,
-    kinds: dict[str, Kind | None],
-    target: str | None,
-    is_text: bool,
-    largest: np.uint64 | None,
-) -> _Part:
-    labels = []
-    if target is not None:
-        own = plain_array(target, block.column(target))
-        labels.append(own if pa.types.is_dictionary(own.type) else own.dictionary_encode())
-    profiles = profile_block(block, kinds, is_text)
-    features = block.select(list(kinds))
-    return _Part(profiles, [sample_block(features, first_row, largest)], labels, block.num_rows)
-
-
 def _count_again(source: Source, profiles: dict[str, ColumnProfile]) -> None:
     """Count the levels of columns that seemed to hold measurements and do not."""
     again = [n for n, own in profiles.items() if own.is_partial and own.kind() == "categorical"]
@@ -290,14 +272,11 @@ def _count_again(source: Source, profiles: dict[str, ColumnProfile]) -> None:
         profiles[name].levels.clear()
         profiles[name].is_partial = False
     wanted: dict[str, Kind | None] = dict.fromkeys(again, "categorical")
-    look = partial(_profile_block, wanted=wanted, is_text=source.is_text)
-    for found in source.each(look, again) if again else ():
+    is_text = source.is_text
+    blocks = source.each(lambda block, _: profile_block(block, wanted, is_text), again)
+    for found in blocks if again else ():
         for name in again:
             profiles[name].levels.update(found[name].levels)
-
-
-def _profile_block(block: pa.Table, _: int, **settings: Any) -> dict[str, ColumnProfile]:
-    return profile_block(block, **settings)
 
 
 def _class_codes(
@@ -475,15 +454,12 @@ class TrainingRows:
         codes = _room((len(variables), self.n_samples), dtype)
         if own:
             codes[0] = found.class_codes[self.cost.kept]
-        work = partial(
-            _codes_of_block,
-            preparation=self.preparation,
-            coding=coding,
-            dropping=self.cost.dropping_columns,
-            dtype=dtype,
-        )
+        preparation, dropping = self.preparation, self.cost.dropping_columns
         end = 0
-        for block in found.each(work, self.preparation.used_names):
+        for block in found.each(
+            lambda table: _codes_of(preparation.apply(table), coding, dropping, dtype),
+            preparation.used_names,
+        ):
             codes[len(own) :, end : end + block.shape[1]] = block
             end += block.shape[1]
         data = codes.T if self.n_samples > PIECE else np.ascontiguousarray(codes.T, np.int32)
@@ -506,19 +482,16 @@ def _missing_of(found: Survey, preparation: Preparation) -> Places:
         for name in plan.result_names
         if plan.name in found.missing
     }
-    wordy = tuple(plan for plan in plans if is_amount_kind(plan.kind) and plan.merged)
-    if wordy:
-        look = partial(_missing_of_block, preparation=Preparation(wordy))
-        parts = list(found.each(look, [plan.name for plan in wordy]))
-        for plan in wordy:
-            places = np.concatenate([part[plan.name] for part in parts])
+    wordy = Preparation(tuple(p for p in plans if is_amount_kind(p.kind) and p.merged))
+    if wordy.columns:
+        parts = list(
+            found.each(lambda t: [c.missing for c in wordy.apply(t).columns], wordy.used_names)
+        )
+        for name, own in zip(wordy.used_names, zip(*parts, strict=True), strict=True):
+            places = np.concatenate(own)
             if places.any():
-                missing[plan.name] = places
+                missing[name] = places
     return missing
-
-
-def _missing_of_block(table: Table, preparation: Preparation) -> Places:
-    return {column.name: column.missing for column in preparation.apply(table).columns}
 
 
 def _room(shape: tuple[int, int], dtype: Any) -> NDArray[np.integer]:
@@ -529,15 +502,10 @@ def _room(shape: tuple[int, int], dtype: Any) -> NDArray[np.integer]:
         return np.memmap(file, dtype=dtype, mode="w+", shape=shape).view(np.ndarray)
 
 
-def _codes_of_block(
-    table: Table,
-    preparation: Preparation,
-    coding: TableCoding,
-    dropping: Sequence[str],
-    dtype: Any,
+def _codes_of(
+    table: Table, coding: TableCoding, dropping: Sequence[str], dtype: Any
 ) -> NDArray[np.integer]:
     """Codes (n_features, n_rows) of the rows of a block that have values where they must."""
-    table = preparation.apply(table)
     if dropping:
         kept = table.select(dropping).complete
         table = table if kept.all() else table.take(np.flatnonzero(kept))

@@ -14,10 +14,8 @@ from marginbn.datasets.local import (
     VARIABLE,
     Dataset,
     list_folder_datasets,
-    load_breast_cancer,
+    load_bundled,
     load_folder_dataset,
-    load_iris,
-    load_wine,
 )
 from marginbn.exceptions import InputError
 
@@ -27,11 +25,8 @@ __all__ = [
     "DatasetInfo",
     "list_datasets",
     "list_folder_datasets",
-    "load_breast_cancer",
     "load_dataset",
     "load_folder_dataset",
-    "load_iris",
-    "load_wine",
     "make_corral",
     "make_led",
     "make_mofn",
@@ -55,26 +50,26 @@ class DatasetInfo(NamedTuple):
     description: str
 
 
-class _Recipe(NamedTuple):
-    make: Callable[[], Dataset]
-    description: str
-
-
-_BUNDLED = {
-    "iris": _Recipe(load_iris, "three iris species, 4 features, 150 rows"),
-    "wine": _Recipe(load_wine, "three wine cultivars, 13 features, 178 rows"),
-    "breast_cancer": _Recipe(load_breast_cancer, "tumour diagnosis, 30 features, 569 rows"),
+_RECIPES: dict[str, dict[str, tuple[Callable[[], Dataset], str]]] = {
+    "bundled": {
+        name: (partial(load_bundled, name, about), about)
+        for name, about in (
+            ("iris", "three iris species, 4 features, 150 rows"),
+            ("wine", "three wine cultivars, 13 features, 178 rows"),
+            ("breast_cancer", "tumour diagnosis, 30 features, 569 rows"),
+        )
+    },
+    "generated": {
+        "corral": (make_corral, "(A0 and A1) or (B0 and B1), 6 features, 128 rows"),
+        "mofn-3-7-10": (make_mofn, "3 of 7 bits, 10 features, 300 + 1024 rows"),
+        "waveform-21": (make_waveform, "noisy waves, 21 features, 5000 rows"),
+        "monks-1": (partial(make_monks, 1), "MONK's problem 1, 6 features, 124 + 432 rows"),
+        "monks-2": (partial(make_monks, 2), "MONK's problem 2, 6 features, 169 + 432 rows"),
+        "monks-3": (partial(make_monks, 3), "MONK's problem 3, 6 features, 122 + 432 rows"),
+        "led-7": (make_led, "faulty LED digits, 7 features, 1000 rows"),
+    },
 }
-_GENERATED = {
-    "corral": _Recipe(make_corral, "(A0 and A1) or (B0 and B1), 6 features, 128 rows"),
-    "mofn-3-7-10": _Recipe(make_mofn, "3 of 7 bits, 10 features, 300 + 1024 rows"),
-    "waveform-21": _Recipe(make_waveform, "noisy waves, 21 features, 5000 rows"),
-    "monks-1": _Recipe(partial(make_monks, 1), "MONK's problem 1, 6 features, 124 + 432 rows"),
-    "monks-2": _Recipe(partial(make_monks, 2), "MONK's problem 2, 6 features, 169 + 432 rows"),
-    "monks-3": _Recipe(partial(make_monks, 3), "MONK's problem 3, 6 features, 122 + 432 rows"),
-    "led-7": _Recipe(make_led, "faulty LED digits, 7 features, 1000 rows"),
-}
-_RECIPES = {"bundled": _BUNDLED, "generated": _GENERATED}
+"""What makes each data set, and one line about it, by origin."""
 
 
 def load_dataset(name: str, *, origin: str | None = None) -> Dataset:
@@ -100,7 +95,7 @@ def load_dataset(name: str, *, origin: str | None = None) -> Dataset:
         raise InputError(f"origin must be bundled, generated, folder or None, got {origin!r}")
     for source, recipes in _RECIPES.items():
         if origin in (None, source) and name in recipes:
-            return recipes[name].make()
+            return recipes[name][0]()
     if origin == "folder" or name in _folder_names():
         return load_folder_dataset(name)
     known = [info.name for info in list_datasets() if origin in (None, info.origin)]
@@ -119,9 +114,9 @@ def list_datasets() -> list[DatasetInfo]:
     ['iris', 'wine', 'breast_cancer']
     """
     listed = [
-        DatasetInfo(name, origin, recipe.description)
+        DatasetInfo(name, origin, about)
         for origin, recipes in _RECIPES.items()
-        for name, recipe in recipes.items()
+        for name, (_, about) in recipes.items()
     ]
     return listed + [DatasetInfo(name, "folder", f"from {VARIABLE}") for name in _folder_names()]
 

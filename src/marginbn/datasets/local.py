@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -66,51 +67,9 @@ class Dataset:
             )
 
 
-def load_iris() -> Dataset:
-    """Iris: three species by four flower measurements, 150 rows (Fisher 1936).
-
-    Examples
-    --------
-    >>> from marginbn.datasets import load_iris
-    >>> load_iris().train.n_rows
-    150
-    """
-    from sklearn.datasets import load_iris as load
-
-    return _from_bunch("iris", load(), "three iris species by four flower measurements")
-
-
-def load_wine() -> Dataset:
-    """Wine: three cultivars by thirteen chemical measurements, 178 rows (Forina et al. 1988).
-
-    Examples
-    --------
-    >>> from marginbn.datasets import load_wine
-    >>> load_wine().train.n_columns  # the class included
-    14
-    """
-    from sklearn.datasets import load_wine as load
-
-    return _from_bunch("wine", load(), "three wine cultivars by thirteen chemical measurements")
-
-
-def load_breast_cancer() -> Dataset:
-    """Breast cancer: diagnosis by thirty measurements of nuclei, 569 rows (Street et al. 1993).
-
-    This is the diagnostic Wisconsin set; the older one with ten integer features is `breast`.
-
-    Examples
-    --------
-    >>> from marginbn.datasets import load_breast_cancer
-    >>> load_breast_cancer().train.column("class").categories
-    ('malignant', 'benign')
-    """
-    from sklearn.datasets import load_breast_cancer as load
-
-    return _from_bunch("breast_cancer", load(), "tumour diagnosis by thirty measurements of nuclei")
-
-
-def _from_bunch(name: str, bunch: Any, description: str) -> Dataset:
+def load_bundled(name: str, description: str) -> Dataset:
+    """A data set that scikit-learn carries."""
+    bunch: Any = getattr(import_module("sklearn.datasets"), f"load_{name}")()
     features = [
         Column.numeric(str(feature), bunch.data[:, j])
         for j, feature in enumerate(bunch.feature_names)

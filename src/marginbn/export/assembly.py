@@ -24,7 +24,7 @@ import numpy as np
 
 from marginbn.data.text_files import format_error
 from marginbn.exceptions import FormatError, InputError
-from marginbn.export.native import MAX_STATES, describe_size
+from marginbn.export.native import describe_size
 from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.array_types import FloatArray
@@ -114,9 +114,8 @@ class Assembly:
         index: dict[str, int] = {}
         for i, (variable, line) in enumerate(self._declared):
             name, states = variable.name, variable.states
-            if not 1 <= len(states) <= MAX_STATES:
-                wanted = f"must have 1 to {MAX_STATES} states, got {len(states)}"
-                raise self._error(line, f"variable {shorten(name)} {wanted}")
+            if not states:
+                raise self._error(line, f"variable {shorten(name)} must have at least one state")
             if name in index:
                 raise self._error(line, f"variable {shorten(name)} is declared twice")
             if len(set(states)) < len(states):

@@ -352,17 +352,12 @@ def _name_comments(changed: Mapping[str, Variable]) -> list[str]:
     """Lines with the names as JSON, in which no word is one that a reader could look for."""
     lines = []
     for identifier, variable in changed.items():
-        for text in (variable.name, *variable.states):
-            if _HALF_PAIR.search(text):
-                reason = "half a surrogate pair is no text"
-                raise InputError(f"cannot write the name {text!r}: {reason}")
+        if _HALF_PAIR.search("".join((variable.name, *variable.states))):
+            raise InputError(f"cannot write {shorten(variable)}: half a surrogate pair is no text")
         record = json.dumps([identifier, variable.name, variable.states])
-        lines.append("// name: " + _WORDS_IN_COMMENTS.sub(_escaped_letter, record))
+        hidden = _WORDS_IN_COMMENTS.sub(lambda m: f"\\u{ord(m[0][0]):04x}{m[0][1:]}", record)
+        lines.append(f"// name: {hidden}")
     return lines
-
-
-def _escaped_letter(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0][0]):04x}{match[0][1:]}"
 
 
 def _read_name_comments(text: str, path: str) -> dict[str, Variable]:

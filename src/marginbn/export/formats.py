@@ -42,10 +42,6 @@ class NetworkFormat:
 
     def to_text(self, network: BayesianNetwork) -> str:
         """The network as text."""
-        from marginbn.export.native import check_writable
-
-        if self.readable:
-            check_writable(network)
         return str(self._find("network_to")(network))
 
     def load(self, path: PathLike) -> BayesianNetwork:

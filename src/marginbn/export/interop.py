@@ -95,7 +95,10 @@ def to_pyagrum(network: BayesianNetwork) -> Any:
     gum = _import("pyagrum")
     result = gum.BayesNet("marginbn")
     for variable in network.variables:
-        name, *states = map(_to_c_text, (variable.name, *variable.states))
+        name, *states = (
+            escape(text, _NUL_OR_BACKSLASH) if "\0" in text or "\\u{" in text else text
+            for text in (variable.name, *variable.states)
+        )
         result.add(gum.LabelizedVariable(name, name, states))
     for parent, child in network.structure.arcs:
         result.addArc(parent, child)  # nodes are numbered as they were added
@@ -146,7 +149,3 @@ def _import(name: str) -> Any:
         raise MissingDependencyError(
             f'{package} is not installed: pip install "marginbn[interop]"'
         ) from error
-
-
-def _to_c_text(name: str) -> str:
-    return escape(name, _NUL_OR_BACKSLASH) if "\0" in name or "\\u{" in name else name

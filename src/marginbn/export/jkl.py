@@ -167,7 +167,7 @@ class _ScoreReader:
         first, texts = len(self._lines), []
         for _ in range(count):
             score, *words = self._words("a candidate parent set")
-            if not words or _parse_whole(words[0]) != len(words) - 1:
+            if not words or words[0] != str(len(words) - 1):
                 raise self._error("expected a score, the number of parents and as many parents")
             texts.append(score)
             self._lines.append(self.line)
@@ -205,21 +205,13 @@ class _ScoreReader:
         return words
 
     def _whole(self, word: str, what: str) -> int:
-        number = _parse_whole(word)
-        if number is None:
-            reason = f"{what} must be a whole number, 0 to {MAX_CANDIDATES}, got {shorten(word)}"
-            raise self._error(reason)
-        return number
+        if word.isascii() and word.isdigit() and len(word) <= 18 and int(word) <= MAX_CANDIDATES:
+            return int(word)
+        reason = f"{what} must be a whole number, 0 to {MAX_CANDIDATES}, got {shorten(word)}"
+        raise self._error(reason)
 
     def _error(self, reason: str) -> FormatError:
         return format_error(self.path, self.line, reason)
-
-
-def _parse_whole(word: str) -> int | None:
-    """A whole number up to ``MAX_CANDIDATES`` in plain digits; None for anything else."""
-    if not (word.isascii() and word.isdigit() and len(word) <= 18):
-        return None
-    return int(word) if int(word) <= MAX_CANDIDATES else None
 
 
 def _has_acyclic_choice(groups: list[WordArray]) -> bool:

@@ -39,13 +39,10 @@ from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure, is_acyclic
 
-MAX_STATES = 100_000
-"""Most states of one variable that a file may declare; no writer makes more."""
-
 
 class _VariableShape(Shape, frozen=True):
     name: str
-    states: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=MAX_STATES)]
+    states: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 
 class _FormatHeader(msgspec.Struct):
@@ -74,7 +71,6 @@ class NetworkShape(Shape, frozen=True):
 
 def network_to_dict(network: BayesianNetwork) -> dict[str, object]:
     """The network as plain JSON values; :func:`load_json` reads them."""
-    check_writable(network)
     tables = [table.ravel().tolist() for table in network.log_tables]
     return {
         "format": "marginbn-network",
@@ -118,16 +114,6 @@ def describe_size(arities: Sequence[int]) -> str:
         f"a table over {len(arities)} variables with {describe_cells(cells)} cells is too large; "
         f"the limits are {MAX_AXES} variables and {MAX_CELLS} cells"
     )
-
-
-def check_writable(network: BayesianNetwork) -> None:
-    """Refuse to write what no reader would accept."""
-    for variable in network.variables:
-        if variable.arity > MAX_STATES:
-            raise InputError(
-                f"variable {shorten(variable.name)} has {variable.arity} states, files hold at "
-                f"most {MAX_STATES}; merge states, or leave the variable out if it is an identifier"
-            )
 
 
 def network_to_json(network: BayesianNetwork) -> str:

@@ -13,6 +13,7 @@ and is refused when the file is encoded.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from bisect import bisect_left
@@ -23,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from marginbn.data.columns import numbers_of_texts
+from marginbn.data.columns import parse_number
 from marginbn.data.text_files import decode_text, format_error, load_bytes
 from marginbn.exceptions import FormatError
 from marginbn.files import PathLike, shorten
@@ -181,16 +182,11 @@ class Scanner:
 
 def parse_numbers(texts: list[str], error: Callable[[str, str], FormatError]) -> FloatArray:
     """The texts as finite numbers; ``error(reason, text)`` makes the error for one that is none."""
-    numbers = numbers_of_texts(texts)
-    if numbers is None or not np.isfinite(numbers).all():
-        wrong = next(text for text in texts if not _is_finite_number(text))
-        raise error(f"{shorten(wrong)} is not a number", wrong)
-    return numbers
-
-
-def _is_finite_number(text: str) -> bool:
-    numbers = numbers_of_texts([text])
-    return numbers is not None and bool(np.isfinite(numbers).all())
+    numbers = [parse_number(text) for text in texts]
+    for text, number in zip(texts, numbers, strict=True):
+        if number is None or not math.isfinite(number):
+            raise error(f"{shorten(text)} is not a number", text)
+    return np.array(numbers, dtype=np.float64)
 
 
 def read_text(path: PathLike) -> str:

@@ -68,16 +68,9 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """A table that is looked up.
+    """A table that is looked up: an axis per member (a feature by index), classes 1, 2, ... last.
 
-    Parameters
-    ----------
-    members
-        Features by index.
-    groups
-        For each member the row of the table that each of its codes has on the member's axis.
-    table
-        float64, one axis per member, classes 1, 2, ... last.
+    ``groups`` has for each member the row of its axis that each of its codes has.
     """
 
     members: tuple[int, ...]
@@ -119,12 +112,6 @@ class ScoreModel:
             for f in used
         )
 
-    @property
-    def largest_score(self) -> float:
-        """No score is farther from zero."""
-        largest = [np.abs(term.table).max(initial=0.0) for term in self.terms]
-        return float(np.abs(self.bias).max(initial=0.0) + sum(largest))
-
 
 def score_model(
     network: BayesianNetwork,
@@ -150,13 +137,6 @@ def score_model(
         unseen = summed_out if coding.kind == "categorical" else None
         names = (merged or {}).get(coding.name, ((), ""))
         features.append(Feature(coding, n_states + is_leaf, missing, unseen, *names))
-    sums = _bias_and_terms(network, features)
-    return ScoreModel(network.names[0], tuple(classes), tuple(features), *sums)
-
-
-def _bias_and_terms(
-    network: BayesianNetwork, features: Sequence[Feature]
-) -> tuple[FloatArray, tuple[Term, ...]]:
     bias = np.zeros(network.n_classes - 1)
     terms: list[Term] = []
     for i, parents in enumerate(network.structure.parents):
@@ -176,4 +156,5 @@ def _bias_and_terms(
                 table = np.concatenate([table, np.zeros_like(table[..., :1, :])], axis=-2)
             groups = tuple(map(np.arange, table.shape[:-1]))
             terms.append(Term(tuple(v - 1 for v in axes), groups, table))
-    return bias, tuple(terms)
+    target = network.names[0]
+    return ScoreModel(target, tuple(classes), tuple(features), bias, tuple(terms))

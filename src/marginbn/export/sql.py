@@ -153,7 +153,8 @@ def _look_up(term: Term, table: FloatArray, axis: int = 0) -> str:
 
 def _softmax(model: ScoreModel, c: int) -> str:
     """1 / sum of EXP(score of another class - own score), the exponents kept in range."""
-    bounded = model.largest_score < _LARGEST_EXPONENT / 2
+    tables = (model.bias, *(term.table for term in model.terms))
+    largest = sum(np.abs(table).max(initial=0.0) for table in tables)  # no score is larger
     others = ["1e0"]
     for d in range(model.n_classes):
         if d == c:
@@ -161,7 +162,7 @@ def _softmax(model: ScoreModel, c: int) -> str:
         other = _own("s", d) if d else "0e0"
         own = _own("s", c) if c else "0e0"
         exponent = f"{other} - {own}"
-        if not bounded:
+        if largest >= _LARGEST_EXPONENT / 2:
             most = number(_LARGEST_EXPONENT)
             exponent = (
                 f"CASE WHEN {exponent} > {most} THEN {most} WHEN {exponent} < -{most} THEN -{most} "

@@ -103,38 +103,27 @@ def _aligned(factor: Factor, scope: tuple[int, ...]) -> FloatArray:
 
 def sum_out(factor: Factor, variable: int) -> Factor:
     """Sum over the states of ``variable``."""
-    axis = factor.scope.index(variable)
-    return Factor(_without(factor.scope, variable), _log_sum(factor.values, (axis,)))
+    return marginalise(factor, [v for v in factor.scope if v != variable])
 
 
 def _log_sum(values: FloatArray, axes: tuple[int, ...]) -> FloatArray:
     """Log of the sum over some axes."""
     peak = np.maximum.reduce(values, axis=axes, keepdims=True)
     # Where everything is log 0 the peak is -inf, and -inf - (-inf) would be no number.
-    is_nothing = peak == -np.inf
-    impossible = is_nothing.any()
-    if impossible:
-        peak[is_nothing] = 0.0
+    peak[peak == -np.inf] = 0.0
     scaled = values - peak
     np.exp(scaled, out=scaled)
     total: FloatArray = np.add.reduce(scaled, axis=axes)
-    if impossible:
-        with np.errstate(divide="ignore"):
-            np.log(total, out=total)
-    else:
-        np.log(total, out=total)  # at least one
+    with np.errstate(divide="ignore"):
+        np.log(total, out=total)
     total += peak.reshape(total.shape)
     return total
 
 
 def max_out(factor: Factor, variable: int) -> Factor:
     """Maximum over the states of ``variable``."""
-    axis = factor.scope.index(variable)
-    return Factor(_without(factor.scope, variable), factor.values.max(axis=axis))
-
-
-def _without(scope: tuple[int, ...], variable: int) -> tuple[int, ...]:
-    return tuple(v for v in scope if v != variable)
+    rest = tuple(v for v in factor.scope if v != variable)
+    return Factor(rest, factor.values.max(axis=factor.scope.index(variable)))
 
 
 def condition(variables: Sequence[int], table: FloatArray, evidence: Mapping[int, int]) -> Factor:
@@ -270,7 +259,7 @@ def believe(trail: Sequence[Step]) -> dict[int, Factor]:
     return beliefs
 
 
-def marginalise(factor: Factor, scope: tuple[int, ...]) -> Factor:
+def marginalise(factor: Factor, scope: Collection[int]) -> Factor:
     """Sum over all variables that are not in ``scope``."""
     axes = tuple(k for k, variable in enumerate(factor.scope) if variable not in scope)
     if not axes:
@@ -327,7 +316,7 @@ class Inference:
         Without variables this is the log probability of the evidence.
         """
         factors = self._factors(observed, self.structure.ancestors((*variables, *observed)))
-        plan = self._plan(factors, variables)
+        plan = plan_elimination((f.scope for f in factors), self.arities, variables)
         check_cells(plan.largest)
         return eliminate(factors, plan.order).values[..., 0]
 
@@ -362,10 +351,6 @@ class Inference:
             codes[:, step.variable] = draw_states(table, others, n, rng)
         return codes
 
-    def entry(self, i: int, codes: Mapping[int, int]) -> float:
-        """Log P(i | parents) at a joint state."""
-        return float(self.log_tables[i][tuple(codes[v] for v in (*self.structure.parents[i], i))])
-
     def _factors(self, observed: Mapping[int, int], variables: Iterable[int]) -> list[Factor]:
         """Tables where they agree with the evidence."""
         return [
@@ -373,13 +358,10 @@ class Inference:
             for i in sorted(variables)
         ]
 
-    def _plan(self, factors: Sequence[Factor], keep: Sequence[int]) -> Plan:
-        return plan_elimination((f.scope for f in factors), self.arities, keep)
-
     def _full_trail(self, observed: Mapping[int, int], reduction: Reduction) -> list[Step]:
         """The steps that eliminate every unobserved variable; refuses impossible evidence."""
         factors = self._factors(observed, range(len(self.arities)))
-        plan = self._plan(factors, ())
+        plan = plan_elimination((f.scope for f in factors), self.arities, ())
         check_cells(plan.total)  # all products are kept until the way back
         trail: list[Step] = []
         rest = eliminate(factors, plan.order, reduction, trail)

@@ -30,7 +30,7 @@ questions that users ask.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, overload
 
@@ -82,15 +82,10 @@ class Contribution:
     parents: tuple[tuple[str, str | None], ...] = ()
 
     @property
-    def assignment(self) -> str:
-        """As in ``grass = wet``."""
-        return assignment(self.variable, self.state)
-
-    @property
     def condition(self) -> str:
         """As in ``grass = wet given sprinkler = off``."""
         given = ", ".join(assignment(*parent) for parent in self.parents)
-        return f"{self.assignment} given {given}" if given else self.assignment
+        return assignment(self.variable, self.state) + (f" given {given}" if given else "")
 
 
 @dataclass(frozen=True)
@@ -141,11 +136,8 @@ class Explanation:
         >>> sorted(explanation.to_dict())[:3]
         ['contributions', 'label', 'log_margin']
         """
-        result = asdict(self)
-        for entry in result["contributions"]:
-            entry["parents"] = dict(entry["parents"])
-        result["contributions"] = list(result["contributions"])
-        return result
+        parts = [asdict(c) | {"parents": dict(c.parents)} for c in self.contributions]
+        return asdict(self) | {"contributions": parts}
 
     def text(self, most: int = _LINES) -> str:
         """A small table: the ``most`` largest contributions, the rest in one line, the sum.
@@ -173,8 +165,8 @@ class Explanation:
         """
         if most < 1:
             raise InputError(f"most must be at least 1, got {most}")
-        n_moving = sum(c.value != 0 for c in self.contributions)  # sorted by size: zeros are last
-        cut = min(n_moving, most)
+        # sorted by size: zeros are last
+        cut = min(sum(c.value != 0 for c in self.contributions), most)
         shown, rest = self.contributions[:cut], self.contributions[cut:]
         terms = [(shorten(c.condition, _LINE), c.value) for c in shown]
         if rest:
@@ -247,17 +239,6 @@ class Explanations(Sequence[Explanation]):
         """Log margin of every row, (n,)."""
         return margins_between(self.log_joint, self.labels, self.rivals)
 
-    def take(self, places: IndexArray) -> Explanations:
-        """Only some of the explanations, in the given order.
-
-        Examples
-        --------
-        >>> explanations.take(np.array([3, 0])).rows.tolist()
-        [3, 0]
-        """
-        by_row = ("codes", "rows", "labels", "rivals", "log_joint", "values", "log_posterior")
-        return replace(self, **{name: getattr(self, name)[places] for name in by_row})
-
     def columns(self) -> dict[str, list[Any]]:
         """All explanations as columns by name, for a data frame of any library.
 
@@ -289,7 +270,8 @@ class Explanations(Sequence[Explanation]):
     def __getitem__(self, index: slice) -> Explanations: ...
     def __getitem__(self, index: int | slice) -> Explanation | Explanations:
         if isinstance(index, slice):
-            return self.take(np.arange(len(self))[index])
+            by_row = ("codes", "rows", "labels", "rivals", "log_joint", "values", "log_posterior")
+            return replace(self, **{name: getattr(self, name)[index] for name in by_row})
         place = range(len(self))[index]  # refuses what is out of range
         joint = self.log_joint[place]
         label, rival = int(self.labels[place]), int(self.rivals[place])
@@ -384,18 +366,17 @@ def explain_codes(
     if log_joint is None:
         log_joint = network.log_joint_per_class(codes)
     posterior = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
-    labels = posterior.argmax(axis=1) if y is None else label_codes(classes, y, len(codes))
+    labels = posterior.argmax(axis=1) if y is None else _codes_of_labels(classes, y, len(codes))
     rivals = nearest_rivals(log_joint, labels)
     if contribute is None:
-        values = split_log_margins(network, codes, labels, rivals)
+        values = _split_log_margins(network, codes, labels, rivals)
     else:
         values = contribute(labels, rivals)
-    rows, has_parents = np.arange(len(codes)), contribute is None
-    about = (rows, labels, rivals, log_joint, values, posterior)
-    return Explanations(network, classes, codes, *about, names_parents=has_parents)
+    about = (np.arange(len(codes)), labels, rivals, log_joint, values, posterior)
+    return Explanations(network, classes, codes, *about, names_parents=contribute is None)
 
 
-def label_codes(classes: NDArray[Any], y: Any, n_rows: int) -> IndexArray:
+def _codes_of_labels(classes: NDArray[Any], y: Any, n_rows: int) -> IndexArray:
     """Index of each label among the classes; labels are matched by value, then by their text."""
     labels = np.asarray(y.values if isinstance(y, Column) else y)
     if labels.shape != (n_rows,):
@@ -411,7 +392,7 @@ def label_codes(classes: NDArray[Any], y: Any, n_rows: int) -> IndexArray:
     return np.array(codes, dtype=np.intp)
 
 
-def split_log_margins(
+def _split_log_margins(
     network: BayesianNetwork,
     codes: NDArray[np.integer],
     labels: IndexArray,
@@ -419,14 +400,7 @@ def split_log_margins(
 ) -> FloatArray:
     """Contribution of every variable to the log margin of each row, float64 (n, n_variables).
 
-    Parameters
-    ----------
-    network
-        Its tables must hold no zero probability, as those of a fitted classifier.
-    codes
-        Integers (n, n_variables), -1 for a missing feature; column 0, the class, is ignored.
-    labels, rivals
-        Class that is argued for and class it is compared with, one code per row.
+    The tables must hold no zero probability, as those of a fitted classifier.
     """
     missing = np.asarray(codes) < 0
     missing[:, CLASS] = False
@@ -447,16 +421,14 @@ def split_log_margins(
 def margins_between(log_joint: FloatArray, labels: IndexArray, rivals: IndexArray) -> FloatArray:
     """Log margins from the log joint of every class, float64 (n, n_classes)."""
     rows = np.arange(len(log_joint))
-    difference: FloatArray = log_joint[rows, labels] - log_joint[rows, rivals]
-    return difference
+    return np.asarray(log_joint[rows, labels] - log_joint[rows, rivals])
 
 
 def nearest_rivals(log_joint: FloatArray, labels: IndexArray) -> IndexArray:
     """The most probable class other than ``labels``, ties by index; needs two classes."""
     others = log_joint.copy()
     others[np.arange(len(others)), labels] = -np.inf
-    rivals: IndexArray = others.argmax(axis=1)
-    return rivals
+    return np.asarray(others.argmax(axis=1))
 
 
 def _difference(
@@ -467,15 +439,14 @@ def _difference(
     rivals: IndexArray,
 ) -> FloatArray:
     """log P(x_i | pa_i, c) - log P(x_i | pa_i, c') where the whole family is known."""
-    parents = network.structure.parents[i]
-    if CLASS not in (*parents, i):
+    family = (*network.structure.parents[i], i)
+    if CLASS not in family:
         return np.zeros(len(codes))
-
-    def look_up(classes: IndexArray) -> FloatArray:
-        states = (classes if v == CLASS else codes[:, v] for v in (*parents, i))
-        return np.asarray(network.log_tables[i][tuple(states)])
-
-    return look_up(labels) - look_up(rivals)
+    of_label, of_rival = (
+        network.log_tables[i][tuple(c if v == CLASS else codes[:, v] for v in family)]
+        for c in (labels, rivals)
+    )
+    return np.asarray(of_label - of_rival)
 
 
 def _eliminate(
@@ -505,8 +476,8 @@ def as_rows(X: Any) -> Any:
         return X.to_frame().T
     if isinstance(X, np.ndarray) and X.ndim == 1:
         return X.reshape(1, -1)
-    cell = str | bool | int | float | np.generic | None
-    if isinstance(X, list | tuple) and X and all(isinstance(value, cell) for value in X):
+    is_list = isinstance(X, list | tuple) and bool(X)
+    if is_list and not any(isinstance(cell, (Mapping, list, tuple, np.ndarray)) for cell in X):
         row = np.empty((1, len(X)), dtype=object)  # numbers and text side by side
         row[0] = X
         return row

@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+import numpy as np
+
 from marginbn.exceptions import InputError
 from marginbn.network.wording import shorten, text_width
 from marginbn.problem.structure import CLASS, Structure
@@ -324,25 +326,18 @@ def spread(wishes: Sequence[float], distances: Sequence[float]) -> list[float]:
     """Positions closest to the wishes with at least the given distance to the next one.
 
     Minimises sum_i (x_i - wish_i)^2 subject to x_{i+1} - x_i >= distance_i. With the distances
-    taken off the wishes it is isotonic regression, solved by pooling adjacent violators.
+    taken off the wishes it is isotonic regression.
 
     Examples
     --------
     >>> spread([0.0, 0.0, 10.0], [2.0, 2.0])
     [-1.0, 1.0, 10.0]
     """
-    offsets = [0.0]
-    for distance in distances:
-        offsets.append(offsets[-1] + distance)
-    pools: list[tuple[float, int]] = []  # sum of wishes and size of each pool
-    for wish, offset in zip(wishes, offsets, strict=False):
-        total, size = wish - offset, 1
-        while pools and pools[-1][0] / pools[-1][1] >= total / size:
-            previous, count = pools.pop()
-            total, size = total + previous, size + count
-        pools.append((total, size))
-    levels = [total / size for total, size in pools for _ in range(size)]
-    return [level + offset for level, offset in zip(levels, offsets, strict=False)]
+    from scipy.optimize import isotonic_regression  # slow to import
+
+    offsets = np.concatenate([[0.0], np.cumsum(distances)])
+    lowered = np.array(wishes) - offsets
+    return [float(x) for x in isotonic_regression(lowered).x + offsets]
 
 
 def _sweep(

@@ -9,7 +9,6 @@ All questions are answered exactly (``elimination.py``).
 from __future__ import annotations
 
 import math
-import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,8 +72,18 @@ class BayesianNetwork:
     def __post_init__(self) -> None:
         variables = tuple(self.variables)
         tables = tuple(np.array(t, dtype=np.float64, order="C") for t in self.log_tables)
-        _check_lengths(self.structure, variables, tables)
-        _check_labels(variables)
+        if not variables:
+            raise InputError("a network needs at least one variable, the class")
+        if not self.structure.n_variables == len(variables) == len(tables):
+            raise InputError(
+                f"structure, variables and log_tables must agree in length, got "
+                f"{self.structure.n_variables}, {len(variables)} and {len(tables)}"
+            )
+        _refuse_repeats("variable names", (v.name for v in variables))
+        for variable in variables:
+            if not variable.states:
+                raise InputError(f"variable {variable.name!r} must have at least one state")
+            _refuse_repeats(f"state labels of {variable.name!r}", variable.states)
         for i, table in enumerate(tables):
             shape = tuple(variables[v].arity for v in (*self.structure.parents[i], i))
             _check_table(variables[i].name, table, shape)
@@ -150,10 +159,8 @@ class BayesianNetwork:
                 "missing features are summed out by log_joint_per_class"
             )
         total = np.zeros(len(checked))
-        for i, (parents, table) in enumerate(
-            zip(self.structure.parents, self.log_tables, strict=True)
-        ):
-            total += table[tuple(checked[:, v] for v in (*parents, i))]
+        for i, parents in enumerate(self.structure.parents):
+            total += self.log_tables[i][tuple(checked[:, v] for v in (*parents, i))]
         return total
 
     def log_joint_per_class(self, codes: ArrayLike) -> FloatArray:
@@ -210,7 +217,9 @@ class BayesianNetwork:
         >>> draws.shape, bool((draws[:, 1] == 1).all())
         ((1000, 2), True)
         """
-        codes = np.empty((_as_count(n), self.n_variables), dtype=np.int32)
+        if not isinstance(n, int | np.integer) or n < 0:
+            raise InputError(f"n must be a whole number >= 0, got {n!r}")
+        codes = np.empty((n, self.n_variables), dtype=np.int32)
         rng = _as_generator(random_state)
         if evidence:
             observed = self.encode_evidence(evidence)
@@ -330,12 +339,9 @@ class BayesianNetwork:
         """
         observed = self.encode_evidence(evidence)
         log_marginals = self._inference.log_marginals(observed)
-        return {
-            variable.name: np.eye(variable.arity)[observed[i]]
-            if i in observed
-            else _normalised(log_marginals[i])
-            for i, variable in enumerate(self.variables)
-        }
+        certain = {i: np.eye(self.arities[i])[state] for i, state in observed.items()}
+        own = {i: _normalised(values) for i, values in log_marginals.items()} | certain
+        return {name: own[i] for i, name in enumerate(self.names)}
 
     def log_evidence(self, evidence: Evidence | None = None) -> float:
         """Log probability of the evidence; ``-inf`` where it is impossible, 0 without any.
@@ -365,10 +371,10 @@ class BayesianNetwork:
         >>> network.most_probable_explanation({"grass": "wet"})[0]
         {'rain': 'yes', 'grass': 'wet'}
         """
-        codes = self._inference.most_probable(self.encode_evidence(evidence))
-        states = {v.name: v.states[codes[i]] for i, v in enumerate(self.variables)}
-        terms = (self._inference.entry(i, codes) for i in range(self.n_variables))
-        return states, math.fsum(terms)
+        found = self._inference.most_probable(self.encode_evidence(evidence))
+        codes = [found[i] for i in range(self.n_variables)]
+        states = {v.name: v.states[k] for v, k in zip(self.variables, codes, strict=True)}
+        return states, float(self.log_joint([codes])[0])
 
     def d_separated(
         self,
@@ -406,10 +412,8 @@ class BayesianNetwork:
         (('rain', 'grass'),)
         """
         graph = self.structure.cpdag()
-        directed, undirected = (
-            tuple((self.names[a], self.names[b]) for a, b in pairs)
-            for pairs in (graph.directed, graph.undirected)
-        )
+        directed = tuple((self.names[a], self.names[b]) for a, b in graph.directed)
+        undirected = tuple((self.names[a], self.names[b]) for a, b in graph.undirected)
         return EquivalenceClass(self.n_variables, directed, undirected)
 
     def do(self, interventions: Evidence) -> BayesianNetwork:
@@ -464,25 +468,25 @@ class BayesianNetwork:
         >>> network.encode_evidence({"grass": "wet"})
         {1: 1}
         """
-        if evidence is None:
-            return {}
-        if not isinstance(evidence, Mapping):
-            raise InputError(
-                f"evidence must map variable names to values, got {type(evidence).__name__}"
-            )
         observed: dict[int, int] = {}
-        for name, value in self._plain_evidence(evidence):
+        for name, value in self.plain_evidence(evidence):
             i = self.variable_index(name)
             if i in observed:
                 raise InputError(f"evidence mentions variable {self.names[i]!r} twice")
             observed[i] = state_of(self.variables[i], value)
         return observed
 
-    def _plain_evidence(self, evidence: Evidence) -> Iterator[tuple[str | int, Any]]:
-        """Names and values, a date taken apart."""
+    def plain_evidence(self, evidence: Evidence | None) -> Iterator[tuple[str | int, Any]]:
+        """Names and values of evidence, a date taken apart."""
+        if evidence is None:
+            return
+        if not isinstance(evidence, Mapping):
+            raise InputError(
+                f"evidence must map variable names to values, got {type(evidence).__name__}"
+            )
         for name, value in evidence.items():
-            parts = set(part_names(name)) if isinstance(name, str) else set()
-            if name not in self.names and parts and parts <= set(self.names):
+            parts = part_names(name) if isinstance(name, str) else ()
+            if name not in self.names and parts and set(parts) <= set(self.names):
                 yield from parts_of_date(str(name), value).items()
             else:
                 yield name, value
@@ -551,28 +555,6 @@ def _normalised(log_values: FloatArray) -> FloatArray:
 # --- what is refused ---
 
 
-def _check_lengths(
-    structure: Structure, variables: Sequence[Variable], tables: Sequence[FloatArray]
-) -> None:
-    """Refuse a structure, variables and tables of different numbers, and none at all."""
-    if not variables:
-        raise InputError("a network needs at least one variable, the class")
-    if not structure.n_variables == len(variables) == len(tables):
-        raise InputError(
-            f"structure, variables and log_tables must agree in length, got "
-            f"{structure.n_variables}, {len(variables)} and {len(tables)}"
-        )
-
-
-def _check_labels(variables: Sequence[Variable]) -> None:
-    """Refuse names, or states of a variable, that repeat; and variables without states."""
-    _refuse_repeats("variable names", (v.name for v in variables))
-    for variable in variables:
-        if not variable.states:
-            raise InputError(f"variable {variable.name!r} must have at least one state")
-        _refuse_repeats(f"state labels of {variable.name!r}", variable.states)
-
-
 def _refuse_repeats(what: str, labels: Iterable[str]) -> None:
     repeated = [label for label, count in Counter(labels).items() if count > 1]
     if repeated:
@@ -591,17 +573,6 @@ def _check_table(name: str, table: FloatArray, shape: tuple[int, ...]) -> None:
         raise InputError(
             f"each row of the table of {name!r} must sum to 1; the largest error is {excess:.3g}"
         )
-
-
-def _as_count(n: int) -> int:
-    """A number of rows that a user asks for."""
-    try:
-        count = operator.index(n)
-    except TypeError:
-        count = -1
-    if count < 0:
-        raise InputError(f"n must be a whole number >= 0, got {n!r}")
-    return count
 
 
 def _as_generator(random_state: int | np.random.Generator | None) -> np.random.Generator:

@@ -14,6 +14,7 @@ Everything else is refused with the states that there are.
 from __future__ import annotations
 
 import datetime
+import difflib
 import math
 import numbers
 from collections.abc import Iterator
@@ -52,10 +53,10 @@ def state_of(variable: Variable, value: Any) -> int:
     number = number_of(value)
     found = None if number is None else _state_of_number(variable, number)
     if found is None:
-        raise InputError(
-            f"unknown state {value!r} of variable {variable.name!r}; its states are "
-            + quoted(variable.states)
-        )
+        close = difflib.get_close_matches(str(value), variable.states, n=1)
+        listed = f"its states are {quoted(variable.states)}"
+        hint = f"did you mean {close[0]!r}?" if close else listed
+        raise InputError(f"unknown state {value!r} of variable {variable.name!r}; {hint}")
     return found
 
 

@@ -11,6 +11,7 @@ restriction every set of other variables is a candidate: a general Bayesian netw
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -464,7 +465,9 @@ def _variable(variable: Any, names: Sequence[str], name: str) -> int:
         return names.index(variable)
     if isinstance(variable, (int, np.integer)) and 0 <= variable < len(names):
         return int(variable)
+    close = difflib.get_close_matches(str(variable), names, n=1)
+    known = f"known are {', '.join(map(repr, names))}, and indices from 0"
     raise InputError(
-        f"{name} names the variable {variable!r}; known are {list(names)} "
-        f"and the indices 0 to {len(names) - 1}"
+        f"{name} names the variable {variable!r}; "
+        f"{f'did you mean {close[0]!r}?' if close else known}"
     )

@@ -70,27 +70,6 @@ SMALL_TABLE, KEPT_TABLES = 16_000, 512
 """Bytes of a table that is kept for the next look, and how many are."""
 
 
-def _class_scores(
-    kind: MarginKind,
-    counts: FloatArray,
-    axes: tuple[int, ...],
-    data: EncodedData,
-    smoothing: float,
-) -> FloatArray:
-    """s_k, (joint states of the features, n_classes), from counts over ``axes``, child last.
-
-    Of the binary margin these are log odds of class c against the rest; the class is in ``axes``.
-    """
-    if kind == "multiclass":
-        return _class_last(smoothed_log_table(counts, smoothing), axes, data)
-    rest = _sum_of_others(counts, axes.index(0))
-    if axes[-1] == 0:  # P(C = 1 | S): two states after merging the other classes
-        odds = np.log(_smoothed(counts, smoothing)) - np.log(_smoothed(rest, smoothing))
-    else:
-        odds = smoothed_log_table(counts, smoothing) - smoothed_log_table(rest, smoothing)
-    return _class_last(odds, axes, data)
-
-
 def counts_over(by_state: FloatArray, axes: tuple[int, ...], data: EncodedData) -> FloatArray:
     """Counts (joint states of the features in index order, class) as an array over ``axes``, which
     name the class too.
@@ -201,7 +180,20 @@ class MarginRows:
         return self._scores(counts_over(by_state, axes, self.data), axes)
 
     def _scores(self, counts: FloatArray, axes: tuple[int, ...]) -> FloatArray:
-        return _class_scores(self.kind, counts, axes, self.data, self.smoothing)
+        """s_k, (joint states of the features, n_classes), from counts over ``axes``, child last.
+
+        Of the binary margin these are log odds of class c against the rest.
+        """
+        smoothing = self.smoothing
+        if self.kind == "multiclass":
+            table = smoothed_log_table(counts, smoothing)
+        else:
+            rest = _sum_of_others(counts, axes.index(0))
+            if axes[-1] == 0:  # P(C = 1 | S): two states after merging the other classes
+                table = np.log(_smoothed(counts, smoothing)) - np.log(_smoothed(rest, smoothing))
+            else:
+                table = smoothed_log_table(counts, smoothing) - smoothed_log_table(rest, smoothing)
+        return _class_last(table, axes, self.data)
 
     def features(self, k: int) -> list[int]:
         """Features whose joint state indexes the rows of :meth:`table`."""

@@ -8,9 +8,10 @@ hundred. A set becomes a tuple when somebody looks at it (:class:`ParentSets`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import SupportsIndex, overload
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marginbn.problem.array_types import BoolArray, FloatArray, IntArray, WordArray
 
@@ -99,33 +100,27 @@ def renamed(masks: WordArray, names: IntArray) -> WordArray:
 
 
 class SetTable:
-    """Finds sets among many by one number that stands for their words."""
+    """Finds sets among many, all different, that are sorted by their words."""
 
     def __init__(self, masks: WordArray) -> None:
         self.masks = masks
-        self.seed = 0
-        while True:  # until no two sets have the same number
-            keys = self._keys(masks)
-            self.order = np.argsort(keys)
-            self.keys = keys[self.order]
-            if (self.keys[1:] != self.keys[:-1]).all():
-                return
-            self.seed += 1
-            if self.seed > 8:
-                raise ValueError("a set occurs twice in the list")
-
-    def _keys(self, masks: WordArray) -> WordArray:
-        if masks.shape[1] == 1:
-            return np.ascontiguousarray(masks[:, 0])
-        factors = np.random.default_rng(self.seed).integers(2**63, size=masks.shape[1]) * 2 + 1
-        mixed = (masks ^ (masks >> np.uint64(29))) * factors.astype(np.uint64)
-        return np.asarray(np.bitwise_xor.reduce(mixed ^ (mixed >> np.uint64(32)), axis=1))
+        keys = _sortable(masks)
+        self.order = np.argsort(keys)
+        self.keys = keys[self.order]
+        if (self.keys[1:] == self.keys[:-1]).any():
+            raise ValueError("a set occurs twice in the list")
 
     def find(self, masks: WordArray) -> IntArray:
         """Where each set stands, -1 if it does not."""
-        place = np.searchsorted(self.keys, self._keys(masks))
+        place = np.searchsorted(self.keys, _sortable(masks))
         found = self.order[np.minimum(place, len(self.order) - 1)]
         return np.where((self.masks[found] == masks).all(axis=1), found, -1)
+
+
+def _sortable(masks: WordArray) -> NDArray[Any]:
+    """One value for the words of each set: a number, or bytes where there are several words."""
+    kind = np.uint64 if masks.shape[1] == 1 else f"S{8 * masks.shape[1]}"
+    return np.ascontiguousarray(masks).view(kind)[:, 0]
 
 
 class ParentSets(Sequence[tuple[int, ...]]):

@@ -41,7 +41,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,11 +143,10 @@ class DualWeights:
     parts: NDArray[np.unsignedinteger]
 
 
-@dataclass(frozen=True)
-class NamedRow:
+class NamedRow(NamedTuple):
     """A row that multipliers refer to, by its kind and its variables."""
 
-    kind: str  # a RowKind where it was read from a file
+    kind: RowKind
     members: tuple[int, ...]
 
 

@@ -10,25 +10,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
+from marginbn.problem.masks import ParentSets
 from marginbn.problem.problem import StructureProblem
+from marginbn.problem.structure import find_cycle
 from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, NamedRow
 from marginbn.proof.checker.bounds import ROW_RULES
 from marginbn.proof.record import Cutoff, Proof, Relaxation, RoundedMajorant, TreeNode, Visit
 from marginbn.solvers.branch_cut.bound import Prices, feasible_multipliers
 from marginbn.solvers.branch_cut.branching import Chooser, Split, sides
-from marginbn.solvers.branch_cut.cuts import violated_by_selection
 from marginbn.solvers.branch_cut.engine import ASCENT_ROUNDS, ASCENTS, prepare
 from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
 from marginbn.solvers.branch_cut.lp import Solution
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed, effort_at
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Warm
 from marginbn.solvers.orders.ascent import dual_ascent
-from marginbn.solvers.orders.parent_lists import to_members
 
 MULTIPLIER_ROOM = 4.0
 """Values with their multipliers may become so many times as large as values without."""
@@ -74,12 +75,12 @@ class RecordingRelaxation(HybridRelaxation):
         shares.reshape(-1)[warm.explicit] = multipliers / instance.weights[owner]
         return shares
 
-    def _is_empty(self, warm: Warm, solution: Solution, allowed: BoolArray) -> bool:
+    def find_ray(self, warm: Warm, solution: Solution, allowed: BoolArray) -> FloatArray | None:
         """As before; the ray stays in :attr:`ray`."""
-        y = self.find_ray(warm, solution, allowed)
+        y = super().find_ray(warm, solution, allowed)
         pairs = () if y is None else zip(warm.rows, y.tolist(), strict=True)
         self.ray = tuple((number, value) for number, value in pairs if value > 0)
-        return y is not None
+        return y
 
     def combine(self, pairs: Pairs) -> tuple[FloatArray, float]:
         """rows^T y, (K,), and y . rhs."""
@@ -140,8 +141,9 @@ class ClusterRelaxation(Relaxation):
             return ()
         ascent = dual_ascent(lists, passes=ASCENTS, rounds=ASCENT_ROUNDS)
         total: dict[int, float] = {}
-        for members, y in zip(ascent.clusters, ascent.multipliers.tolist(), strict=True):
-            number = self.pool.cluster(to_members(members))
+        clusters = ParentSets(ascent.clusters)
+        for members, y in zip(clusters, ascent.multipliers.tolist(), strict=True):
+            number = self.pool.cluster(members)
             total[number] = total.get(number, 0.0) + y
         return tuple((number, y) for number, y in total.items() if y > 0)
 
@@ -182,7 +184,7 @@ class ClusterRelaxation(Relaxation):
     def _single(self, claim: TreeNode, chosen: IntArray) -> Visit:
         """One candidate per variable: its score, or a cycle that excludes it."""
         parents = [self.instance.candidates.parents[k] for k in chosen]
-        cycle = violated_by_selection(parents)
+        cycle = find_cycle(parents)
         pairs: Pairs = ()
         if cycle is not None:
             large = max(self.problem.scale, 2.0 * abs(claim.bound)) * 4.0
@@ -244,7 +246,8 @@ class ClusterRelaxation(Relaxation):
             rows, fall = self.relaxation.combine(pairs)
             values, constant = values + rows, constant - fall
         self.most_rows = max(self.most_rows, len(pairs))
-        proof = Proof(dual, tuple((NamedRow(*self.pool.describe(n)), y) for n, y in pairs))
+        describe: Any = self.pool.describe
+        proof = Proof(dual, tuple((NamedRow(*describe(n)), y) for n, y in pairs))
         made = RoundedMajorant(proof, constant, values, math.inf)
         return replace(made, bound=self._bound(made, allowed))
 

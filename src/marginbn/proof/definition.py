@@ -12,10 +12,7 @@ import numpy as np
 
 from marginbn.exceptions import InputError
 from marginbn.problem.array_types import IntArray
-from marginbn.problem.candidates import (
-    count_candidates,
-    enumerate_candidates,
-)
+from marginbn.problem.candidates import count_candidates, enumerate_candidates
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem, drop_dominated

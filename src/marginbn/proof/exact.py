@@ -29,7 +29,7 @@ import struct
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -50,7 +50,7 @@ SCORE = {"name": str, "gamma": float, "smoothing": float, "equivalent_sample_siz
 HEADER = {
     "fingerprint": str, "variables": [[str, [str]]], "n_samples": int, "score": SCORE,
     "candidates": {"rule": RULE, "listed": [[[int]]], "loss": float}, "incumbent": [[int]],
-    "objective": float, "bound": float, "grid": int, "tree": int, "duals": [[int, int]],
+    "objective": float, "bound": float, "grid": int, "tree": int, "duals": [int],
     "rows": [[str, [int]]], "multipliers": int,
 }  # fmt: skip
 MORE = {"groups": int, "scores": [[[[int], float]]]}  # keys that may be absent
@@ -121,29 +121,14 @@ def log_gamma(x: Fraction) -> Interval:
     return floor - 1 - below[1], floor + 2 - below[0]
 
 
-class Values(dict[int, int]):
-    """What a joint state of so many units adds to a score, in units of 1 / (unit SCALE)."""
+class Memo(dict[int, Any]):
+    """A function of whole numbers, worked out once for each."""
 
-    def __init__(self, checker: Checker, prior: Fraction) -> None:
-        self.unit = checker.unit
-        self.rises = checker.rises(prior) if checker.score in ("bdeu", "k2") else None
+    def __init__(self, function: Callable[[int], Any]) -> None:
+        self.function = function
 
-    def __missing__(self, n: int) -> int:
-        if self.rises is None:
-            self[n] = n * log(n, 1)[0]
-        else:
-            self[n] = self.unit * (self.rises[n][0] - self.rises[0][1])
-        return self[n]
-
-
-class LogGammas(dict[int, Interval]):
-    """Integers around SCALE log Gamma(prior + n / unit) by n, each worked out once."""
-
-    def __init__(self, prior: Fraction, unit: int) -> None:
-        self.prior, self.unit = prior, unit
-
-    def __missing__(self, n: int) -> Interval:
-        self[n] = log_gamma(self.prior + Fraction(n, self.unit))
+    def __missing__(self, n: int) -> Any:
+        self[n] = self.function(n)
         return self[n]
 
 
@@ -360,15 +345,9 @@ class Checker:
             self.group_of = self.take("i", len(self.rows))
             readable(all(0 <= g < count for g in self.group_of), "groups: out of range")
         readable(len(duals) * count * rivals <= MAX_CELLS)
-        codes, self.duals = ["BHI"[(bits >= 8) + (bits >= 16)] for bits, _ in duals], list[Any]()
-        for d, (bits, before) in enumerate(duals):  # each the difference to an earlier one
-            self.duals.append(self.take(codes[d], count * rivals))
-            readable(1 <= bits <= 24 and -1 <= before < d, "duals: out of range")
-            if before >= 0:
-                readable(codes[before] == codes[d], "duals: a reference of other width")
-                both = zip(self.duals[d], self.duals[before], strict=True)
-                modulus = 256 ** struct.calcsize("<" + codes[d])
-                self.duals[d] = [(a + b) % modulus for a, b in both]
+        readable(all(1 <= bits <= 24 for bits in duals), "duals: out of range")
+        codes = ["BHI"[(bits >= 8) + (bits >= 16)] for bits in duals]
+        self.duals = [self.take(code, count * rivals) for code in codes]
         lengths = self.take("i", self.h["multipliers"])
         readable(min(lengths, default=0) >= 0, "multipliers: negative lengths")
         readable(sum(lengths) <= MAX_MULTIPLIERS)
@@ -453,9 +432,9 @@ class Checker:
         return add(terms)
 
     @cache  # noqa: B019
-    def rises(self, prior: Fraction) -> LogGammas:
-        """log Gamma(prior + n / unit) by n."""
-        return LogGammas(prior, self.unit)
+    def rises(self, prior: Fraction) -> Memo:
+        """Integers around SCALE log Gamma(prior + n / unit) by n."""
+        return Memo(lambda n: log_gamma(prior + Fraction(n, self.unit)))
 
     def score_incumbent(self) -> tuple[Fraction, Fraction]:
         """What the incumbent scores, a structure of the problem."""
@@ -511,7 +490,7 @@ class Checker:
             packed = [0] * len(rows)
             for place, d in enumerate(numbers):
                 shares = self.duals[d][begin : begin + len(rows)]
-                unused = (1 << self.h["duals"][d][0]) - sum(shares)
+                unused = (1 << self.h["duals"][d]) - sum(shares)
                 need(unused >= 0, f"dual weights {d}: sample {m} gives away more than it has")
                 spare[place] += w * unused
                 for rival, share in enumerate(shares):
@@ -532,7 +511,7 @@ class Checker:
             values.append((up, down))
         mask, found = (1 << lane) - 1, []
         for place, d in enumerate(numbers):
-            unit = self.unit * SCALE << self.h["duals"][d][0]
+            unit = self.unit * SCALE << self.h["duals"][d]
             at = lane * place
             own_values = [(up >> at & mask) - (down >> at & mask) for up, down in values]
             found.append((unit, self.gamma * spare[place] * SCALE, own_values))
@@ -541,9 +520,12 @@ class Checker:
     # the sets of a rule that are not listed
 
     @cache  # noqa: B019
-    def f(self, prior: Fraction) -> dict[int, int]:
+    def f(self, prior: Fraction) -> Memo:
         """By a number of units: n log n, or log Gamma(prior + n) - log Gamma(prior), at least."""
-        return Values(self, prior)
+        if self.score not in ("bdeu", "k2"):
+            return Memo(lambda n: n * log(n, 1)[0])
+        rises = self.rises(prior)
+        return Memo(lambda n: self.unit * (rises[n][0] - rises[0][1]))
 
     @lru_cache(4096)  # noqa: B019
     def states(self, members: Set) -> list[int]:

@@ -31,11 +31,7 @@ from marginbn.solvers.branch_bound.kernels import branching, records
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Context, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.children import worth_of
-from marginbn.solvers.branch_bound.kernels.combination import (
-    Bounding,
-    load_margins,
-    new_bounding,
-)
+from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins, new_bounding
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.branch_bound.kernels.tree import ROOT_ACCURACY
@@ -140,11 +136,7 @@ class ForestRelaxation(Relaxation):
     INNER_BITS = 7
 
     def __init__(
-        self,
-        problem: StructureProblem,
-        numbers: IntArray,
-        cutoff: Cutoff,
-        rows: RowsInUse,
+        self, problem: StructureProblem, numbers: IntArray, cutoff: Cutoff, rows: RowsInUse
     ) -> None:
         run = cutoff.run
         division = BranchBoundShape.of(problem).divide(run.memory)

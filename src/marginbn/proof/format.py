@@ -18,6 +18,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import fields
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -36,7 +37,6 @@ from marginbn.files import (
     read_bytes,
     write_atomic,
 )
-from marginbn.problem.candidates import CandidateRule, ClassArcs
 from marginbn.proof.certificate import (
     LARGEST_BITS,
     Candidates,
@@ -45,11 +45,13 @@ from marginbn.proof.certificate import (
     DualWeights,
     Multipliers,
     NamedRow,
-    RowKind,
     Score,
 )
 
 MAGIC = b"marginbn certificate 1\n"
+
+LENGTH_BYTES = 8
+"""Of the number before the header."""
 
 MAX_BYTES = 2**30
 """Largest unfolded content that is read or written."""
@@ -63,47 +65,46 @@ entries of the tree and of rows that multipliers name: more is refused before it
 """
 
 Indices = tuple[Count, ...]
-Arcs = tuple[tuple[Count, Count], ...]
 
 
-class _Rule(Shape, frozen=True):
-    max_parents: Count
-    class_restricted: bool
-    required: Arcs
-    forbidden: Arcs
-    constant: Indices
-    class_arcs: ClassArcs
+class Header(Shape, frozen=True, omit_defaults=True):
+    """The header; ``groups`` and ``scores`` are keys only where there are some."""
 
-
-class _Candidates(Shape, frozen=True):
-    rule: _Rule | None
-    listed: tuple[tuple[Indices, ...], ...]
-    loss: float
-
-
-class _Score(Shape, frozen=True):
-    name: str
-    gamma: float
-    smoothing: float
-    equivalent_sample_size: float
-
-
-class _Header(Shape, frozen=True):
     fingerprint: str
     variables: Annotated[tuple[tuple[str, tuple[str, ...]], ...], msgspec.Meta(min_length=1)]
     n_samples: Count
-    score: _Score
-    candidates: _Candidates
+    score: Score
+    candidates: Candidates
     incumbent: tuple[Indices, ...]
     objective: float
     bound: float
     grid: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
     tree: Count
-    duals: tuple[tuple[int, int], ...]
-    rows: tuple[tuple[RowKind, Indices], ...]
+    duals: tuple[int, ...]
+    rows: tuple[NamedRow, ...]
     multipliers: Count
-    groups: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] = 0  # a key only where there are some
-    scores: tuple[tuple[tuple[Indices, float], ...], ...] = ()  # and this one for given scores
+    groups: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] = 0
+    scores: tuple[tuple[tuple[Indices, float], ...], ...] = ()
+
+    @classmethod
+    def of(cls, c: Certificate) -> Header:
+        """The header of a certificate."""
+        return cls(
+            variables=tuple(zip(c.data.names, c.data.states, strict=True)),
+            n_samples=len(c.data.codes),
+            tree=len(c.tree),
+            duals=tuple(dual.bits for dual in c.duals),
+            multipliers=len(c.multipliers),
+            groups=c.n_groups,
+            scores=c.data.scores,
+            **{name: getattr(c, name) for name in AS_THEY_ARE},
+        )
+
+
+AS_THEY_ARE = (
+    "fingerprint", "score", "candidates", "incumbent", "objective", "bound", "grid", "rows",
+)  # fmt: skip
+"""Entries of the header that are fields of the certificate."""
 
 
 def part_type(bits: int) -> np.dtype[Any]:
@@ -118,8 +119,9 @@ def write_certificate(path: PathLike, certificate: Certificate) -> None:
 
 def encode_certificate(certificate: Certificate) -> bytes:
     """The bytes of the file."""
-    header = json.dumps(_header(certificate), allow_nan=False).encode()
-    parts = [len(header).to_bytes(8, "little"), header, *_arrays(certificate)]
+    plain = msgspec.to_builtins(Header.of(certificate))
+    header = json.dumps(plain, allow_nan=False).encode()
+    parts = [len(header).to_bytes(LENGTH_BYTES, "little"), header, *_arrays(certificate)]
     size = sum(len(part) for part in parts)
     if size > MAX_BYTES or len(header) > MAX_HEADER:
         raise ProblemTooLargeError(
@@ -130,53 +132,14 @@ def encode_certificate(certificate: Certificate) -> bytes:
     return MAGIC + b"".join(packer.compress(part) for part in parts) + packer.flush()
 
 
-def _header(c: Certificate) -> dict[str, object]:
-    return {
-        "fingerprint": c.fingerprint,
-        "variables": [[n, list(s)] for n, s in zip(c.data.names, c.data.states, strict=True)],
-        "n_samples": len(c.data.codes),
-        "score": vars(c.score),
-        "candidates": {
-            "rule": None if c.candidates.rule is None else vars(c.candidates.rule),
-            "listed": c.candidates.listed,
-            "loss": c.candidates.loss,
-        },
-        "incumbent": c.incumbent,
-        "objective": c.objective,
-        "bound": c.bound,
-        "grid": c.grid,
-        "tree": len(c.tree),
-        "duals": [
-            [d.bits, before] for d, before in zip(c.duals, _references(c.duals), strict=True)
-        ],
-        "rows": [[row.kind, row.members] for row in c.rows],
-        "multipliers": len(c.multipliers),
-        **({} if c.groups is None else {"groups": c.n_groups}),
-        **({"scores": c.data.scores} if c.data.scores else {}),
-    }
-
-
-def _references(duals: tuple[DualWeights, ...]) -> list[int]:
-    """The newest earlier vector of equal width: neighbours in the tree have similar weights."""
-    newest: dict[np.dtype[Any], int] = {}
-    references = []
-    for number, dual in enumerate(duals):
-        references.append(newest.get(part_type(dual.bits), -1))
-        newest[part_type(dual.bits)] = number
-    return references
-
-
 def _arrays(c: Certificate) -> Iterator[bytes]:
     yield np.ascontiguousarray(c.data.codes.T, dtype="<i4").tobytes()
     yield np.ascontiguousarray(c.data.weights, dtype="<f8").tobytes()
     yield np.ascontiguousarray(c.tree, dtype="<i4").tobytes()
     if c.groups is not None:
         yield np.ascontiguousarray(c.groups, dtype="<i4").tobytes()
-    for dual, before in zip(c.duals, _references(c.duals), strict=True):
-        parts = dual.parts.astype(part_type(dual.bits))
-        if before >= 0:
-            parts = parts - c.duals[before].parts.astype(parts.dtype)  # unsigned: wraps around
-        yield parts.tobytes()
+    for dual in c.duals:
+        yield dual.parts.astype(part_type(dual.bits)).tobytes()
     yield np.array([len(m.rows) for m in c.multipliers], dtype="<i4").tobytes()
     yield np.array([r for m in c.multipliers for r in m.rows], dtype="<i4").tobytes()
     yield np.array([y for m in c.multipliers for y in m.values], dtype="<f8").tobytes()
@@ -198,21 +161,45 @@ def decode_certificate(content: bytes, max_bytes: int = MAX_BYTES) -> Certificat
         raise MisfitError(
             f"this is no certificate that can be read: the first line is not {kind!r}"
         )
-    cursor = Cursor(memoryview(content)[len(MAGIC) :], max_bytes)
-    length = int(cursor.take("<i8", 1, "the length of the header")[0])
-    if length > MAX_HEADER:
-        raise MisfitError(f"the header would be longer than {MAX_HEADER} bytes")
-    header = _read_header(cursor.take("<u1", length, "the header").tobytes())
-    cursor.unfold_rest()
+    unpacker = zlib.decompressobj()
+    begin = _unfold(unpacker, memoryview(content)[len(MAGIC) :], LENGTH_BYTES)
+    length = int.from_bytes(begin, "little")
+    if length > min(MAX_HEADER, max_bytes):
+        raise MisfitError(f"the header would be longer than {min(MAX_HEADER, max_bytes)} bytes")
+    text = _unfold(unpacker, unpacker.unconsumed_tail, length)
+    if len(text) < length or not text:
+        raise MisfitError("the content ends before the header does")
+    header, most = _read_header(text), max_bytes - LENGTH_BYTES - length
+    arrays = _unfold(unpacker, unpacker.unconsumed_tail, most + 1)
+    if len(arrays) > most:
+        raise MisfitError(f"the content unfolds to more than {max_bytes} bytes")
+    if not unpacker.eof or unpacker.unused_data:
+        raise MisfitError("the compressed content does not end where the file ends")
+    cursor = Cursor(memoryview(arrays))
     certificate = _build(header, cursor)
-    cursor.finish()
+    if cursor.rest:
+        raise MisfitError("more bytes follow the last array")
     return certificate
 
 
-def _read_header(text: bytes) -> _Header:
+def _unfold(unpacker: Any, packed: bytes | memoryview, size: int) -> bytes:
+    """At most so many bytes."""
+    try:
+        return bytes(unpacker.decompress(packed, size)) if size > 0 else b""
+    except zlib.error as error:
+        raise MisfitError(f"the compressed content is broken: {error}") from None
+
+
+def _read_header(text: bytes) -> Header:
     """The header, unless what follows would take too much memory or time."""
-    header = decode(text, _Header, "header")
-    json.loads(text, object_pairs_hook=refuse_repeated_keys)  # of which the last would count
+    header = decode(text, Header, "header")
+    found = json.loads(text, object_pairs_hook=refuse_repeated_keys)  # the last one would count
+    own = header.candidates
+    records = found["score"], found["candidates"], found["candidates"]["rule"]
+    for record, value in zip(records, (header.score, own, own.rule), strict=True):
+        keys = [] if value is None else [field.name for field in fields(value)]
+        if sorted(record or ()) != sorted(keys):
+            raise MisfitError(f"header: an object must have the keys {', '.join(keys)}")
     cells = header.n_samples * (len(header.variables) + len(header.variables[0][1]))
     subsets = sum(2 ** min(len(parents), 64) for own in header.scores for parents, _ in own)
     for what, size, most in (
@@ -237,82 +224,41 @@ def refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class Cursor:
-    """Hands out array after array of the compressed content: the header first, the rest at once."""
+    """Hands out array after array."""
 
-    def __init__(self, content: memoryview, max_bytes: int) -> None:
-        self._packed: bytes | memoryview = content
-        self._left = self._most = max_bytes
-        self._unpacker = zlib.decompressobj()
-        self._rest = memoryview(b"")
+    def __init__(self, content: memoryview) -> None:
+        self.rest = content
 
     def take(self, dtype: Any, count: int, what: str) -> NDArray[Any]:
         """The next ``count`` numbers."""
         size = count * np.dtype(dtype).itemsize
-        if size > self._left:
-            raise MisfitError(f"{what}: the content unfolds to more than {self._most} bytes")
-        self._left -= size
-        content = self._rest[:size] if self._rest else memoryview(self._unfold(size))
-        self._rest = self._rest[size:]
-        if size < 0 or len(content) != size:
+        content, self.rest = self.rest[:size], self.rest[size:]
+        if len(content) != size:
             raise MisfitError(f"{what} should have {count} entries, but the content ends before")
-        return np.frombuffer(content, dtype, count)
-
-    def _unfold(self, size: int) -> bytes:
-        """At most so many bytes of what is still folded."""
-        if size <= 0:
-            return b""
-        try:
-            piece = self._unpacker.decompress(self._packed, size)
-        except zlib.error as error:
-            raise MisfitError(f"the compressed content is broken: {error}") from None
-        self._packed = self._unpacker.unconsumed_tail
-        return piece
-
-    def unfold_rest(self) -> None:
-        """Unfold all arrays."""
-        self._rest = memoryview(self._unfold(self._left + 1))
-        if not self._unpacker.eof and len(self._rest) <= self._left:
-            raise MisfitError("the compressed content does not end where the file ends")
-
-    def finish(self) -> None:
-        """Nothing may be left over."""
-        if self._rest:
-            raise MisfitError("more bytes follow the last array")
-        if self._unpacker.unused_data:
-            raise MisfitError("the compressed content does not end where the file ends")
+        return np.frombuffer(content, dtype)
 
 
-def _build(header: _Header, cursor: Cursor) -> Certificate:
-    data, (rule, listed, loss) = _data(header, cursor), msgspec.structs.astuple(header.candidates)
+def _build(header: Header, cursor: Cursor) -> Certificate:
+    data = _data(header, cursor)
     tree = cursor.take("<i4", header.tree, "tree")
     groups = None
     if header.groups:
         groups = cursor.take("<i4", header.n_samples, "groups").astype(np.int32)
         if (groups < 0).any() or (groups >= header.groups).any():
             raise MisfitError("groups: must lie between 0 and the number of groups minus one")
-    score = Score(**msgspec.structs.asdict(header.score))
-    shape = header.groups or header.n_samples, score.n_rivals(data.arities[0])
+    shape = header.groups or header.n_samples, header.score.n_rivals(data.arities[0])
     return Certificate(
-        fingerprint=header.fingerprint,
         data=data,
-        score=score,
-        candidates=Candidates(
-            None if rule is None else CandidateRule(**msgspec.structs.asdict(rule)), listed, loss
-        ),
-        incumbent=header.incumbent,
-        objective=header.objective,
-        bound=header.bound,
-        grid=header.grid,
         tree=tree,
         duals=_duals(header.duals, shape, cursor),
-        rows=tuple(NamedRow(*row) for row in header.rows),
         multipliers=_multipliers(header.multipliers, cursor),
         groups=groups,
         n_groups=header.groups,
+        **{name: getattr(header, name) for name in AS_THEY_ARE},
     )
 
 
-def _data(header: _Header, cursor: Cursor) -> Data:
+def _data(header: Header, cursor: Cursor) -> Data:
     names, states = zip(*header.variables, strict=True)
     n_samples = header.n_samples
     codes = cursor.take("<i4", n_samples * len(names), "codes").reshape(len(names), n_samples).T
@@ -329,21 +275,13 @@ def _data(header: _Header, cursor: Cursor) -> Data:
 
 
 def _duals(
-    items: tuple[tuple[int, int], ...], shape: tuple[int, int], cursor: Cursor
+    widths: tuple[int, ...], shape: tuple[int, int], cursor: Cursor
 ) -> tuple[DualWeights, ...]:
-    found: list[DualWeights] = []
-    for number, (bits, before) in enumerate(items):
-        place = f"header.duals[{number}]"
-        if not 1 <= bits <= LARGEST_BITS or not -1 <= before < number:
-            raise MisfitError(f"{place}: bits or reference out of range")
-        kind = part_type(bits)
-        parts = cursor.take(kind, shape[0] * shape[1], place).reshape(shape)
-        if before >= 0:
-            if found[before].parts.dtype != kind:
-                raise MisfitError(f"{place}: refers to weights of another width")
-            parts = parts + found[before].parts
-        found.append(DualWeights(bits, parts))
-    return tuple(found)
+    if any(not 1 <= bits <= LARGEST_BITS for bits in widths):
+        raise MisfitError("header.duals: bits out of range")
+    kinds = map(part_type, widths)
+    parts = [cursor.take(kind, shape[0] * shape[1], "dual weights") for kind in kinds]
+    return tuple(map(DualWeights, widths, (own.reshape(shape) for own in parts)))
 
 
 def _multipliers(count: int, cursor: Cursor) -> tuple[Multipliers, ...]:

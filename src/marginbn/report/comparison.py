@@ -71,8 +71,11 @@ class MethodAccuracy:
     accuracy: float
     half_width: float
     max_gap: float
-    quality: Quality | None = None
+    quality: Quality
 
+
+FOLD_TIME = 10.0
+"""Most seconds for the structure search in a fold."""
 
 SHARED = ("smoothing", "missing", "class_weight")
 """Parameters that the baselines have in common with the classifier."""
@@ -158,11 +161,9 @@ def judge(
     return Judged(f"{n_rows:.0f} held-out rows", accuracy, half, calibration_error=error)
 
 
-def _judge_comparison(comparison: Comparison) -> Judged | None:
+def _judge_comparison(comparison: Comparison) -> Judged:
     own, others = comparison.own, {method.name: method for method in comparison.methods}
-    shares = [others[n].accuracy if n in others else None for n in (MAJORITY, LOGISTIC)]
-    if own.quality is None:
-        return None
+    shares = [others[n].accuracy for n in (MAJORITY, LOGISTIC)]
     judged = _judge_quality(own.quality, comparison.where, *shares)
     return replace(judged, half_width=max(judged.half_width, own.half_width))
 
@@ -179,15 +180,12 @@ def compare_by_folds(
     classifier: BaseBNClassifier,
     rows: LabelledTable,
     n_folds: int,
-    fold_time_limit: float,
     on_fold: OnFold | None = None,
 ) -> Comparison:
     """Cross-validate the classifier's method and the simpler ones on the same folds."""
-    own = unfitted(classifier, fold_time_limit)
+    own = unfitted(classifier)
     entrants: dict[str, Callable[[], Any]] = {THIS: partial(clone, own)}
-    for name, network in _networks(classifier).items():
-        entrants[name] = partial(clone, network)
-    entrants |= _plain(classifier)
+    entrants |= simpler_methods(classifier, _kinds(classifier))
     scores, done = {}, count(1)
 
     def finish(fold: evaluation.FoldScore) -> None:
@@ -199,17 +197,13 @@ def compare_by_folds(
             warnings.simplefilter("ignore", DataWarning)
             warnings.simplefilter("ignore", OptimalityWarning)
             scores[name] = evaluation.cross_validate(
-                make,
-                rows.features,
-                rows.labels,
-                n_folds,
-                on_fold=finish,
+                make, rows.features, rows.labels, n_folds, on_fold=finish
             )
     methods = tuple(
         MethodAccuracy(name, found.mean, found.half_width, found.max_gap, found.quality)
         for name, found in scores.items()
     )
-    protocol = _describe_folds(classifier, rows, n_folds, fold_time_limit)
+    protocol = _describe_folds(classifier, rows, n_folds)
     return Comparison(methods, protocol, f"{rows.n_rows} rows in {n_folds} folds")
 
 
@@ -218,12 +212,10 @@ def compare_on_test(
 ) -> Comparison:
     """Measure the classifier as it is, and simpler ones learned from ``rows``."""
     fitted: dict[str, Entrant] = {THIS: classifier}
-    for name, network in _networks(classifier).items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
-            fitted[name] = network.fit(rows.features, rows.labels)
-    for name, make in _plain(classifier).items():
-        fitted[name] = make().fit(rows.features, rows.labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        for name, make in simpler_methods(classifier, _kinds(classifier)).items():
+            fitted[name] = make().fit(rows.features, rows.labels)
     methods = []
     for name, entrant in fitted.items():
         probabilities = entrant.predict_proba(test.features)
@@ -238,18 +230,17 @@ def compare_on_test(
     return Comparison(tuple(methods), protocol, f"{test.n_rows} test rows", is_test=True)
 
 
-def unfitted(classifier: BaseBNClassifier, time_limit: float) -> BaseBNClassifier:
+def unfitted(classifier: BaseBNClassifier) -> BaseBNClassifier:
     """The classifier's method with its settings, ready to learn from tables of its columns."""
-    if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
-        fresh: BaseBNClassifier = classifier.with_choice()
-    else:
-        fresh = clone(classifier)
+    fresh: BaseBNClassifier = clone(classifier)
     params = fresh.get_params(deep=False)
     changes: dict[str, Any] = {"column_kinds": _kinds(classifier)}
+    if "cv" in params:  # splits may be of all rows
+        changes["cv"] = None
     if isinstance(fresh, SearchingBNClassifier):
         changes["search"] = replace(fresh.search_settings(), verbose=0, callback=None)
-    if params.get("time_limit", 0) is None or params.get("time_limit", 0) > time_limit:
-        changes["time_limit"] = time_limit
+    if params.get("time_limit", 0) is None or params.get("time_limit", 0) > FOLD_TIME:
+        changes["time_limit"] = FOLD_TIME
     find = classifier.network_.variable_index
     for key in ("required_arcs", "forbidden_arcs"):
         if params.get(key):  # by index: labels alone have no name
@@ -264,32 +255,23 @@ def _kinds(classifier: BaseBNClassifier) -> Any:
     return {plan.name: plan.kind for plan in plans if not plan.left_out} or "auto"
 
 
-def _networks(classifier: BaseBNClassifier) -> dict[str, BaseBNClassifier]:
-    """TAN and naive Bayes with the settings that every classifier has, where they are others."""
+def simpler_methods(
+    classifier: BaseBNClassifier, column_kinds: Any
+) -> dict[str, Callable[[], Any]]:
+    """Makers of the methods to compare with, on the same columns, rows and class weights."""
     given = classifier.get_params(deep=False)
-    shared = {key: given[key] for key in SHARED if key in given}
-    shared["column_kinds"] = _kinds(classifier)
-    entrants = {
-        TAN: classifiers.TANClassifier(**shared),
-        NAIVE_BAYES: classifiers.NaiveBayesClassifier(**shared),
-    }
-    return {name: e for name, e in entrants.items() if type(e) is not type(classifier)}
-
-
-def _plain(classifier: BaseBNClassifier) -> dict[str, Callable[[], Any]]:
-    """Makers of what is no network, with the same columns and class weights."""
-    if len(classifier.classes_) < 2:
-        return {}
-    settings = replace(classifier.table_settings(), column_kinds=_kinds(classifier))
-    return {
+    shared = {key: given[key] for key in SHARED if key in given} | {"column_kinds": column_kinds}
+    settings = replace(classifier.table_settings(), column_kinds=column_kinds)
+    makers: dict[str, partial[Any]] = {
+        TAN: partial(classifiers.TANClassifier, **shared),
+        NAIVE_BAYES: partial(classifiers.NaiveBayesClassifier, **shared),
         LOGISTIC: partial(LogisticBaseline, settings),
         MAJORITY: partial(MajorityBaseline, settings),
     }
+    return {name: make for name, make in makers.items() if make.func is not type(classifier)}
 
 
-def _describe_folds(
-    classifier: BaseBNClassifier, rows: LabelledTable, n_folds: int, time_limit: float
-) -> str:
+def _describe_folds(classifier: BaseBNClassifier, rows: LabelledTable, n_folds: int) -> str:
     text = (
         f"{n_folds}-fold cross-validation on {rows.n_rows} rows: in each fold every method learns "
         "everything again, discretisation included, and is measured on the other rows. This judges "
@@ -297,10 +279,5 @@ def _describe_folds(
         "the folds."
     )
     if "time_limit" in classifier.get_params(deep=False):
-        text += f" Each search had at most {seconds(time_limit)}."
-    if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
-        text += (
-            " Gamma and the number of parents are those chosen on all rows, which favours this "
-            "classifier a little."
-        )
+        text += f" Each search had at most {seconds(FOLD_TIME)}."
     return text

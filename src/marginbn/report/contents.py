@@ -18,8 +18,13 @@ from marginbn.report.effects import Effect, measure_effects
 GIVES_AWAY = "gives the class away"
 """Words of a note on a feature that makes a good score worthless, here and in ``inspect_data``."""
 
-LEFT_OUT = "left out as identifiers"
-"""Words of a note that the card about the model has already."""
+ROUTINE = (
+    "left out as identifiers",
+    "numbers that do not separate",
+    "missing is a state",
+    "rare categories merged",
+)
+"""Beginnings of notes on what is done with every table, which are in the details."""
 
 _TOO_GOOD = (
     "every held-out row is classified right; check that all columns are known before the class is"
@@ -79,7 +84,7 @@ class Report:
         """What makes a good score worthless or needs a look, the most serious first."""
         found = [*self.notes]
         if self.data is not None:
-            notes = [note for note in self.data.notes if not note.startswith(LEFT_OUT)]
+            notes = [note for note in self.data.notes if not note.startswith(ROUTINE)]
             found += sorted(notes, key=lambda note: GIVES_AWAY not in note)
         elif self.effects is not None:
             found += [note for effect in self.effects if (note := self._leak(effect))]

@@ -42,22 +42,14 @@ def _methods_table(comparison: Comparison) -> Markup:
         [
             method.name,
             share(method.accuracy, method.half_width),
-            *_numbers(method.quality),
+            percent(method.quality.balanced_accuracy),
+            _decimals(method.quality.auc),
+            _decimals(method.quality.log_loss),
+            _decimals(method.quality.brier),
         ]
         for method in comparison.methods
     ]
     return charts.table(header, rows, class_="numbers methods")
-
-
-def _numbers(quality: Quality | None) -> tuple[str, ...]:
-    if quality is None:
-        return ("",) * 4
-    return (
-        percent(quality.balanced_accuracy),
-        _decimals(quality.auc),
-        _decimals(quality.log_loss),
-        _decimals(quality.brier),
-    )
 
 
 def _explain_columns(comparison: Comparison) -> str:

@@ -15,20 +15,20 @@ from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent, seconds
 from marginbn.report import summary
-from marginbn.report.summary import AccuracyLine, describe_tables, parents_by_name
+from marginbn.report.summary import describe_tables, parents_by_name
 from marginbn.solvers.result import PROOF_TOLERANCE
 
 
-def summarise(model: Any, accuracies: Sequence[AccuracyLine] = ()) -> dict[str, Any]:
+def summarise(model: Any) -> dict[str, Any]:
     """All that is known about a network, a fitted classifier or a learner as JSON values."""
     if isinstance(model, BayesianNetwork):
         return summarise_network(model)
     if isinstance(model, BayesianNetworkLearner):
         return summarise_learner(model)
-    return summary.summarise(model, accuracies)
+    return summary.summarise(model)
 
 
-def describe(model: Any, accuracies: Sequence[AccuracyLine] = (), width: int = 80) -> str:
+def describe(model: Any, width: int = 80) -> str:
     """A network, a fitted classifier or a learner in words: verdict, numbers, structure.
 
     Examples
@@ -43,7 +43,7 @@ def describe(model: Any, accuracies: Sequence[AccuracyLine] = (), width: int = 8
         return "\n".join([size, "", *_structure_lines(model, width)])
     if isinstance(model, BayesianNetworkLearner):
         return describe_learner(model, width)
-    return summary.describe(model, accuracies, width)
+    return summary.describe(model, width=width)
 
 
 def summarise_network(network: BayesianNetwork) -> dict[str, Any]:

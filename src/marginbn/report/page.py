@@ -34,7 +34,7 @@ from sklearn.utils.validation import check_is_fitted
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.classifiers.measures import Quality
-from marginbn.classifiers.validation import check_count, check_positive
+from marginbn.classifiers.validation import check_count
 from marginbn.exceptions import InputError
 from marginbn.files import PathLike, write_or_rescue, write_text
 from marginbn.network.layout import Point, lay_out
@@ -49,9 +49,6 @@ from marginbn.report.opening import groups_of, write_header
 
 if TYPE_CHECKING:
     from marginbn.class_model.answers import Answers
-
-DEFAULT_FOLD_TIME = 10.0
-"""Seconds for the structure search in a fold, unless the classifier had less."""
 
 FRAME_HEIGHT = 800
 """Pixels of a page that is shown inline."""
@@ -148,7 +145,6 @@ def make_report(
     title: str | None = None,
     data_name: str | None = None,
     n_folds: int = 0,
-    fold_time_limit: float = DEFAULT_FOLD_TIME,
     on_fold: comparison.OnFold | None = None,
 ) -> HTMLReport:
     """A fitted classifier as a page that explains itself and answers questions.
@@ -172,8 +168,6 @@ def make_report(
         Heading of the page, and what the table is called.
     n_folds
         Folds of a cross-validation on ``X`` that compares the method with simpler ones; 0 for none.
-    fold_time_limit
-        Seconds for the structure search in a fold, if the classifier's own limit is not less.
     on_fold
         Called after each fold with the number of folds done and their total, of all methods.
 
@@ -187,7 +181,7 @@ def make_report(
     """
     if isinstance(classifier, BayesianNetworkLearner):
         return _learner_report(classifier, (X, y, X_test, y_test), title)
-    _check_arguments(classifier, (X, y), (X_test, y_test), n_folds, fold_time_limit)
+    _check_arguments(classifier, (X, y), (X_test, y_test), n_folds)
     rows = None if X is None else comparison.read_rows(classifier, X, y)
     test = None if X_test is None else comparison.read_rows(classifier, X_test, y_test)
     heading = title or f"What predicts {classifier.network_.names[0]}"
@@ -197,9 +191,7 @@ def make_report(
             compared = comparison.compare_on_test(classifier, rows, test)
         elif rows is not None and min(n_folds, rows.n_rows) > 1:
             folds = min(n_folds, rows.n_rows)
-            compared = comparison.compare_by_folds(
-                classifier, rows, folds, fold_time_limit, on_fold
-            )
+            compared = comparison.compare_by_folds(classifier, rows, folds, on_fold)
     except KeyboardInterrupt:
         note = "the comparison with simpler methods was interrupted; the report is without it"
         warnings.warn(note, UserWarning, stacklevel=2)
@@ -219,11 +211,7 @@ def _learner_report(
 
 
 def _check_arguments(
-    classifier: object,
-    rows: tuple[Any, Any],
-    test: tuple[Any, Any],
-    n_folds: int,
-    fold_time_limit: float,
+    classifier: object, rows: tuple[Any, Any], test: tuple[Any, Any], n_folds: int
 ) -> None:
     if not isinstance(classifier, BaseBNClassifier):
         raise InputError(
@@ -238,7 +226,6 @@ def _check_arguments(
     check_count("n_folds", n_folds)
     if n_folds == 1:
         raise InputError("n_folds must be 0 or at least 2, got 1")
-    check_positive("fold_time_limit", fold_time_limit)
 
 
 def render(report: contents.Report) -> str:

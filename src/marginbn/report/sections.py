@@ -86,7 +86,7 @@ def _fold(title: str, *children: Markup) -> Markup:
 
 
 def _data(data: DataReport) -> Markup:
-    """What became of each column."""
+    """What became of each column, and of the table."""
     header: list[Child] = ["column", "kind", "missing", "distinct", "states", "remark"]
     rows: list[list[Child]] = [
         [
@@ -99,4 +99,5 @@ def _data(data: DataReport) -> Markup:
         ]
         for c in data.columns
     ]
-    return charts.table(header, rows, class_="numbers")
+    notes = [element("li", note) for note in data.notes]
+    return join(charts.table(header, rows, class_="numbers"), element("ul", *notes))

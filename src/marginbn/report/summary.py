@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -40,45 +39,19 @@ _ENDINGS = {
 _LABEL_WIDTH = 12
 _SHARES = ("accuracy", "balanced_accuracy", "calibration_error", "logistic_accuracy")
 """Measures that are printed in per cent, as everywhere."""
+_MEASURES = {
+    "n_rows": "rows",
+    "brier": "Brier score",
+    "auc": "AUC",
+    "logistic_accuracy": "accuracy of logistic regression",
+}
+"""Names of measures in words, where these are others."""
 _DECIDING = 3
 """Columns that the line of what decides names."""
 
 
-@dataclass(frozen=True)
-class AccuracyLine:
-    """Accuracy on held-out rows."""
-
-    value: float
-    n_rows: int
-    most_frequent: tuple[str, float]  # the commonest class of the rows, its share
-    where: str = ""  # which rows these are
-
-    @classmethod
-    def of(cls, quality: Quality, where: str = "") -> AccuracyLine:
-        """The accuracy among all measures of held-out rows."""
-        common = max(quality.classes, key=lambda c: c.n_rows)
-        part = common.n_rows / quality.n_rows
-        where = where or counted(quality.n_rows, "held-out row")
-        return cls(quality.accuracy, quality.n_rows, (common.label, part), where)
-
-    @property
-    def half_width(self) -> float:
-        """Half width of the 95 % interval."""
-        return accuracy_interval(self.value, self.n_rows)
-
-    def record(self) -> dict[str, float]:
-        """As JSON values."""
-        return {"value": self.value, "half_width": self.half_width, "n_rows": self.n_rows}
-
-    def text(self) -> str:
-        """As in ``96.7 % ± 6.4 (30 rows)``."""
-        return f"{share(self.value, self.half_width)} ({counted(self.n_rows, 'row')})"
-
-
-def summarise(
-    classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()
-) -> dict[str, Any]:
-    """All that is known about a fitted classifier as JSON values.
+def summarise(classifier: BaseBNClassifier, quality: Quality | None = None) -> dict[str, Any]:
+    """All that is known about a fitted classifier, and its quality if given, as JSON values.
 
     Infinite numbers are None, as are the values of a search where there was none. ``gap`` is a
     fraction, ``structure`` maps each variable's name to the names of its parents.
@@ -87,7 +60,7 @@ def summarise(
     return {
         "estimator": type(classifier).__name__,
         "verdict": verdict(classifier),
-        "quality_verdict": quality_verdict(classifier, accuracies),
+        "quality_verdict": quality_verdict(classifier, quality),
         "score": score_name(classifier),
         "objective": None if result is None else _finite(result.objective),
         "bound": None if result is None else _finite(result.bound),
@@ -110,25 +83,15 @@ def summarise(
         "about": msgspec.structs.asdict(classifier.provenance_ or Provenance()),
         "structure": parents_by_name(network),
         "importances": importances(classifier),
-        "accuracy": {"held out": accuracies[0].record()} if accuracies else {},
+        "quality": None if quality is None else quality.to_dict(),
     }
 
 
-def describe(
-    classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = (), width: int = 80
-) -> str:
-    """The same for a terminal: both halves of the verdict, the numbers, the structure.
-
-    Examples
-    --------
-    >>> from marginbn import NaiveBayesClassifier, describe
-    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["stay", "stay", "stay", "leave"]
-    >>> print(describe(NaiveBayesClassifier().fit(X, y)).splitlines()[0])
-    Naive Bayes: the structure is fixed, there was nothing to search.
-    """
+def describe(classifier: BaseBNClassifier, quality: Quality | None = None, width: int = 80) -> str:
+    """The same for a terminal: both halves of the verdict, the numbers, the structure."""
     lines = [*textwrap.wrap(verdict(classifier), width)]
-    lines += [*textwrap.wrap(quality_verdict(classifier, accuracies), width), ""]
-    for label, text in facts(classifier, accuracies):
+    lines += [*textwrap.wrap(quality_verdict(classifier, quality), width), ""]
+    for label, text in facts(classifier):
         lines += wording.hanging(f"{label:<{_LABEL_WIDTH}}", text, width)
     lines += ["", "Structure"]
     lines += describe_structure(classifier.network_, width)
@@ -176,50 +139,36 @@ def verdict(classifier: BaseBNClassifier) -> str:
     return "Naive Bayes: the structure is fixed, there was nothing to search."
 
 
-def quality_verdict(classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()) -> str:
-    """The other half: how well it classifies held-out rows, which no proof covers.
+def quality_verdict(
+    classifier: BaseBNClassifier, quality: Quality | None = None, logistic: float | None = None
+) -> str:
+    """The other half, which no proof covers: accuracy on held-out rows next to simpler methods, log
+    loss and AUC.
 
     Of rows measured here, else by the model file, else that nothing was measured.
     """
     if len(classifier.classes_) == 1:
         return ""
-    if accuracies:
-        return _measured(accuracies[0])
-    if classifier.held_out_ is not None:
-        held_out = classifier.held_out_
-        quality = held_out.quality(classifier.classes_)
-        return _measured(AccuracyLine.of(quality, held_out.where(classifier.n_samples_)))
-    about = (classifier.provenance_ or Provenance()).held_out or {}
-    value, n_rows = about.get("accuracy"), about.get("n_rows")
-    if value is None or n_rows is None:
-        return "Quality was not measured on held-out rows."
-    rows = counted(int(n_rows), "held-out row")
-    return f"Accuracy on {rows}: {share(value)}, by its file."
-
-
-def _measured(line: AccuracyLine) -> str:
-    label, most = line.most_frequent
-    words = "majority class" if line.value > most else "no better than the majority class"
-    value = share(line.value, line.half_width)
-    return f"Accuracy on {line.where}: {value} ({words} {visible(label)}: {share(most)})."
-
-
-def describe_quality(
-    classifier: BaseBNClassifier, quality: Quality | None, logistic: float | None
-) -> str:
-    """One sentence: accuracy next to simpler methods, log loss and AUC."""
+    held_out, about = classifier.held_out_, (classifier.provenance_ or Provenance()).held_out or {}
+    if quality is None and held_out is not None:
+        quality, logistic = held_out.quality(classifier.classes_), about.get("logistic_accuracy")
     if quality is None:
-        return quality_verdict(classifier)
-    held_out, where = classifier.held_out_, ""
+        value, n_rows = about.get("accuracy"), about.get("n_rows")
+        if value is None or n_rows is None:
+            return "Quality was not measured on held-out rows."
+        return f"Accuracy on {counted(int(n_rows), 'held-out row')}: {share(value)}, by its file."
+    where = counted(quality.n_rows, "held-out row")
     if held_out is not None and quality == held_out.quality(classifier.classes_):
         where = held_out.where(classifier.n_samples_)
-    line = AccuracyLine.of(quality, where)
-    others = [f"majority class {share(line.most_frequent[1])}"]
+    half_width = accuracy_interval(quality.accuracy, quality.n_rows)
+    most = max(c.n_rows for c in quality.classes) / quality.n_rows
+    others = "majority class" if quality.accuracy > most else "no better than the majority class,"
+    others += f" {share(most)}"
     if logistic is not None:
-        others.append(f"logistic regression {share(logistic)}")
+        others += f", logistic regression {share(logistic)}"
     auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
     return (
-        f"Accuracy on {line.where}: {share(line.value, line.half_width)} ({', '.join(others)}); "
+        f"Accuracy on {where}: {share(quality.accuracy, half_width)} ({others}); "
         f"log loss {quality.log_loss:.3f}{auc}"
     )
 
@@ -314,9 +263,7 @@ def settings(classifier: BaseBNClassifier) -> dict[str, Any]:
     return params
 
 
-def facts(
-    classifier: BaseBNClassifier, accuracies: Sequence[AccuracyLine] = ()
-) -> list[tuple[str, str]]:
+def facts(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     """The lines between verdict and structure: label and text of each."""
     network = classifier.network_
     free = network.n_parameters
@@ -333,7 +280,6 @@ def facts(
         ("parameters", f"{free} free{too_many}"),
         ("trained", _trained_text(classifier)),
     ]
-    lines += [("held out", line.text()) for line in accuracies]
     lines += _provenance_lines(classifier)
     return [(label, text) for label, text in lines if text]
 
@@ -398,7 +344,8 @@ def _provenance_lines(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     made = f"{about.created} with {versions}" if about.created else ""
     data = [about.data_name, about.data_sha256 and f"sha256 {about.data_sha256}"]
     numbers = [
-        f"{name.replace('_', ' ')} {share(value) if name in _SHARES else f'{value:.4g}'}"
+        f"{_MEASURES.get(name, name.replace('_', ' '))} "
+        f"{share(value) if name in _SHARES else f'{value:.4g}'}"
         for name, value in (about.held_out or {}).items()
         if value is not None
     ]
@@ -482,19 +429,16 @@ def describe_tables(network: BayesianNetwork, width: int = 80) -> str:
 
 
 def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
-    """Rows are states of the parents, columns states of the variable, entries probabilities.
-
-    Many bins of a number are shown in runs of neighbours.
-    """
+    """Rows are states of the parents, columns states of the variable, entries probabilities."""
     parents = network.structure.parents[i]
     given = ", ".join(visible(network.names[p]) for p in parents)
     title = f"P({visible(network.names[i])}{' | ' + given if given else ''})"
-    states, table = _in_runs(network.variables[i].states, np.exp(network.log_tables[i]))
+    states, table = network.variables[i].states, np.exp(network.log_tables[i])
     contexts = map(", ".join, product(*(network.variables[p].states for p in parents)))
     header = ["", *map(visible, states)]
     body = [
         [context, *(f"{probability:.4f}" for probability in row)]
-        for context, row in zip(contexts, table, strict=True)
+        for context, row in zip(contexts, table.reshape(-1, len(states)), strict=True)
     ]
     rows = [header, *body]
     if sum(wording.column_widths(rows)) + 2 * len(header) > width:  # too wide: one entry per line
@@ -504,22 +448,3 @@ def _describe_table(network: BayesianNetwork, i: int, width: int) -> str:
             for state, value in zip(header[1:], values, strict=True)
         ]
     return "\n".join([title, *wording.align(rows)])
-
-
-_MOST_BINS = 24
-_RUNS = 8
-"""A number with more bins than the first is shown in as many runs as the second."""
-
-
-def _in_runs(
-    states: Sequence[str], table: np.ndarray[Any, np.dtype[np.float64]]
-) -> tuple[list[str], np.ndarray[Any, np.dtype[np.float64]]]:
-    """States and probabilities (rows, states); many bins of a number joined to runs."""
-    rows = table.reshape(-1, len(states))
-    whole_line = wording.name_group(["<= 0", "> 0"])
-    if len(states) <= _MOST_BINS or not wording.name_group(states).startswith(whole_line):
-        return list(states), rows
-    starts = np.linspace(0, len(states), _RUNS, endpoint=False).astype(int)
-    ends = [*starts[1:], len(states)]
-    names = [wording.name_group(states[a:b]) for a, b in zip(starts, ends, strict=True)]
-    return names, np.add.reduceat(rows, starts, axis=1)

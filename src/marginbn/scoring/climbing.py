@@ -5,22 +5,14 @@ it, because removing parents makes no cycle. A set is *closed* if no superset ca
 score of the set and its subsets. Sets grow by one member per level, only from sets that are open
 together with all their subsets, and only undominated sets are kept.
 
-**Upper limits of the scores of supersets** of T (q parent states, r child states, M rows; variables
-with one state are no parents, so that a superset has at least 2 q parent states):
+**Upper limits of the scores of supersets** of T (q parent states, r child states, M rows):
 
-    AIC, BIC    - 2 q (r - 1) times 1 or (log M)/2: the likelihood is at most zero
-    BDeu, K2    - c log r, c the number of joint states of parents and child that occur
-
-(de Campos and Ji 2011; Cussens 2012.) The second, for whole counts: a marginal likelihood is the
-product of the probabilities of the rows, each given the rows before it. The first row with a joint
-state has probability (A / r) / (A + N) <= 1 / r, with N rows of its parents' state before it and
-the prior count A of that state; any other row at most one. Supersets have no fewer joint states.
+    AIC, BIC    - 2 q (r - 1) times 1 or (log M)/2                       (rule 2)
+    BDeu, K2    - c log r, c the number of joint states that occur       (rule 4, whole counts)
 
 For AIC and BIC a member v of T also has to pay for itself: it gains the child at most
 M min(H(i | T - v), H(v | T - v)) and costs (r_v - 1) times the price of the parent states without
-it; if it cannot pay in T, it cannot in any superset (de Campos et al. 2018).
-
-``docs/theory/scores.rst`` has the proofs.
+it (rule 3). ``docs/theory/scores.rst`` has the rules with their proofs.
 """
 
 from __future__ import annotations
@@ -37,7 +29,7 @@ from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntAr
 from marginbn.problem.candidates import MAX_CANDIDATES, Arc
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import masks_of, renamed, set_sizes
-from marginbn.scoring.sums import SetSums, kernels, states_of, with_member
+from marginbn.scoring.sums import SetSums, kernels, states_of
 
 if TYPE_CHECKING:
     from marginbn.scoring.kernels.levels import Level
@@ -96,6 +88,7 @@ class Climb:
         self._sums = sums
         self._least = TOLERANCE * sums.total
         self._price = sums.price(lattice.child)
+        self._own = masks_of([[lattice.child]], len(sums.arities))
         self.size = lattice.n_base
         base, empty = lattice.base, np.zeros_like(lattice.base)
         first = [empty, base][not lattice.empty : 2 if self.size <= most else 1]
@@ -107,7 +100,7 @@ class Climb:
 
     def _score_of(self, mask: WordArray) -> float:
         child, sums = self.lattice.child, self._sums
-        parents, family = sums.count(mask), sums.count(with_member(mask, child))
+        parents, family = sums.count(mask), sums.count(mask | self._own)
         cost = self._price * states_of(mask, sums.arities)
         return float((sums.scores(child, parents, family) - cost)[0])
 
@@ -155,11 +148,6 @@ class Climb:
         self.level = self._judge(masks, below, worth, upper)
         return len(places)
 
-    def forget_level(self) -> None:
-        """Drop the sets of the last level."""
-        self.kept.pop()
-        self.doubtful.pop()
-
     def _judge(
         self,
         masks: WordArray,
@@ -178,7 +166,7 @@ class Climb:
         parents = sums.count(whole)
         cost = self._price * states_of(whole, sums.arities) if self._price else np.zeros(len(masks))
         asked = upper - cost > below - self._least
-        family = sums.count(with_member(whole[asked], child))
+        family = sums.count(whole[asked] | self._own)
         likelihood = upper.copy()
         likelihood[asked] = sums.scores(child, parents[asked], family)
         scores = np.where(asked, likelihood - cost, -np.inf)
@@ -267,7 +255,8 @@ def climb_lattices(
                 )
             if size > least and (is_late() or _is_too_much(sums, climbs)):
                 for risen in (c for c in waiting if c.size == size):
-                    risen.forget_level()
+                    risen.kept.pop()
+                    risen.doubtful.pop()
                 return climbs, size - 1
             if progress is not None:
                 progress(size, total)

@@ -223,8 +223,7 @@ class SetSums:
                 new[: self.size] = old[: self.size]
                 setattr(self, name, new)
         if 2 * size > len(self._places):
-            half = 1 << (size - 1).bit_length()
-            self._places = kernels().set_tables.grow_table(self._masks[: self.size], half)
+            self._places = kernels().set_tables.new_table(self._masks[: self.size], size)
 
     def scores(self, child: int, parents: IntArray, family: IntArray) -> FloatArray:
         """Score of a child with parent sets, given by their numbers and those with the child;
@@ -254,13 +253,6 @@ class SetSums:
         half = 0.5 * math.log(self.total)
         each = {"aic": 1.0, "bic": half, "mdl": half}.get(self.score, 0.0)
         return each * (int(self.arities[child]) - 1)
-
-
-def with_member(masks: WordArray, v: int) -> WordArray:
-    """The sets with one more variable."""
-    larger = masks.copy()
-    larger[:, v // 64] |= np.uint64(1 << v % 64)
-    return larger
 
 
 def exact_values(sums: SetSums, child: int, masks: WordArray) -> tuple[FloatArray, FloatArray]:

@@ -171,13 +171,6 @@ def check_fixing(case: Case, rng: np.random.Generator) -> None:
     assert removed <= cutoff
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_structures_of_a_box_are_those_of_the_definition(seed: int) -> None:
-    case = random_case(30000 + seed)
-    everything = [tuple(row) for row in all_structures(case.inst.n_features).tolist()]
-    assert case.structures == [z for z in everything if in_box(case.inst, case.box, z)]
-
-
 @pytest.mark.parametrize("seed", seeds(60, 250))
 def test_propagation_keeps_the_structures(seed: int) -> None:
     check_propagation(random_case(seed))

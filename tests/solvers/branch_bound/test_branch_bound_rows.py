@@ -135,33 +135,23 @@ def test_the_reduced_objective_is_nowhere_smaller(seed: int) -> None:
         assert larger == pytest.approx(reduced.cost(eta @ full.columns), rel=1e-6, abs=rounding)
 
 
+@pytest.mark.parametrize("is_by_box", [False, True])
 @pytest.mark.parametrize("heuristics", [True, False])
 @pytest.mark.parametrize("seed", range(25))
 def test_few_rows_still_prove_the_optimum(
-    monkeypatch: pytest.MonkeyPatch, seed: int, heuristics: bool
+    monkeypatch: pytest.MonkeyPatch, seed: int, heuristics: bool, is_by_box: bool
 ) -> None:
-    """With hardly any band most bounds come from too few rows; the proof is right all the same."""
-    monkeypatch.setattr(reduction, "BAND", 0.02)
-    problem = random_problem(np.random.default_rng(seed), 2 + seed % 3)
-    best = brute_force(problem)
-    result = solve_with(BranchBoundSolver(heuristics=heuristics), Run(problem))
-    rounding = 1e-11 * max(1.0, abs(best))
-    assert result.status is Status.OPTIMAL
-    assert result.bound >= best - rounding
-    assert result.objective == pytest.approx(best, rel=1.01e-6, abs=rounding)
-
-
-@pytest.mark.parametrize("heuristics", [True, False])
-@pytest.mark.parametrize("seed", range(25))
-def test_rows_of_each_box_still_prove_the_optimum(
-    monkeypatch: pytest.MonkeyPatch, seed: int, heuristics: bool
-) -> None:
-    """The same where every box chooses its own few rows."""
+    """With hardly any band most bounds come from too few rows, chosen once or by every box; the
+    proof is right all the same.
+    """
 
     def settings(limits: Limits, heuristics: bool = True) -> Settings:
         return settings_for(limits, heuristics)._replace(many_rows=0, band=0.02)
 
-    monkeypatch.setattr(engine, "settings_for", settings)
+    if is_by_box:
+        monkeypatch.setattr(engine, "settings_for", settings)
+    else:
+        monkeypatch.setattr(reduction, "BAND", 0.02)
     problem = random_problem(np.random.default_rng(seed), 2 + seed % 3)
     best = brute_force(problem)
     result = solve_with(BranchBoundSolver(heuristics=heuristics), Run(problem))

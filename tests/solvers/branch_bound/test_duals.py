@@ -60,18 +60,6 @@ def projected(t: np.ndarray, gamma: float, mu: float) -> np.ndarray:
     return np.maximum(scores - above[count - 1] / count, 0.0)[:-1]
 
 
-def test_weights_by_hand() -> None:
-    """Far below the cap a rival has all, at the cap half, far above nothing; equals share."""
-    assert weights_of([-5.0], 1.0, 0.1).tolist() == [1.0]
-    assert weights_of([1.0], 1.0, 0.1) == pytest.approx([0.5])
-    assert weights_of([9.0], 1.0, 0.1).tolist() == [0.0]
-    assert weights_of([1.05], 1.0, 0.1) == pytest.approx([0.25])
-    assert weights_of([0.0, 0.0], 9.0, 0.1) == pytest.approx([0.5, 0.5])
-    assert weights_of([1.0, 1.0], 1.0, 0.1) == pytest.approx([1 / 3, 1 / 3])
-    assert weights_of([0.0, 0.05, 9.0], 9.0, 0.1) == pytest.approx([0.75, 0.25, 0.0])
-    assert weights_of([9.0, 8.0], 1.0, 0.1).tolist() == [0.0, 0.0]
-
-
 def test_the_weight_of_a_single_rival_by_hand() -> None:
     """From one, two mu wide around the cap, down to zero; never beyond."""
     found = [single_weight(t, 1.0, 0.1) for t in (-5.0, 0.9, 0.95, 1.0, 1.05, 1.1, 9.0)]

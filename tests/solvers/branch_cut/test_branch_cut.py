@@ -10,7 +10,6 @@ import pytest
 
 import oracles
 from brute_force import brute_force
-from marginbn.exceptions import InputError
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import is_acyclic
 from marginbn.solvers.branch_cut import BranchCutSolver, engine
@@ -145,18 +144,6 @@ def test_random_multipliers_bound_every_structure(seed):
             value = problem.evaluate(selection)
             assert value <= bound
             assert (value <= by_candidate[selection]).all()
-
-
-def test_bound_by_hand():
-    """Without multipliers the bound is the sum of the best scores plus gamma times the weight."""
-    problem = small_margin_problem(n_rows=10, n_features=2, gamma=0.5)
-    instance = build_instance(problem)
-    none = np.zeros(0)
-    prices = lagrangian(
-        instance, instance.linear, 10.0, 0, np.zeros(instance.n_candidates), none, none
-    )
-    bound = prices.bound(instance, np.ones(instance.n_candidates, dtype=bool))
-    assert 5.0 <= bound <= 5.0 + 1e-9
 
 
 def test_multipliers_at_the_cap_are_shrunk():
@@ -456,13 +443,3 @@ def all_selections_worst(problem: StructureProblem) -> np.ndarray:
     candidates = problem.candidates
     graph = [tuple(range(i))[:2] for i in range(problem.n_variables)]
     return np.array([candidates.index(i, p) for i, p in enumerate(graph)])
-
-
-def test_impossible_candidates_are_refused():
-    """If required arcs leave no acyclic structure, the message says so."""
-    problem = small_linear_problem(n_features=2, max_parents=1)
-    keep = np.array([len(p) == 1 for p in problem.candidates.parents])
-    candidates = problem.candidates.keep(keep)
-    cyclic = StructureProblem(candidates, problem.linear[keep], problem.variables)
-    with pytest.raises(InputError, match="no acyclic structure"):
-        solve_with(BranchCutSolver(), Run(cyclic, limits=EVERYTHING))

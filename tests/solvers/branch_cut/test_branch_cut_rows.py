@@ -10,38 +10,29 @@ import numpy as np
 import pytest
 
 import oracles
-from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.branch_cut import BranchCutSolver
+from marginbn.problem.structure import find_cycle
 from marginbn.solvers.branch_cut.arrays import Instance, build_instance
 from marginbn.solvers.branch_cut.cuts import (
-    Cluster,
     ClusterCut,
-    Cut,
     FacetCut,
     PackingCut,
-    Row,
     RowPool,
     all_facets,
-    violated_by_selection,
 )
 from marginbn.solvers.branch_cut.kernels.separation import (
     SupportArrays,
-    descend_from,
     search_clusters,
     separate,
 )
-from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
 from marginbn.solvers.branch_cut.separators import (
     ClusterSeparator,
     FacetSeparator,
     PackingSeparator,
 )
-from marginbn.solvers.run import Run
-from marginbn.solvers.solve import solve_with
-from problems import small_linear_problem, small_margin_problem
+from problems import small_margin_problem
 
 
 @dataclass(frozen=True)
@@ -116,26 +107,7 @@ def compiled_support(candidates, point, usable):
     return SupportArrays(candidates.child[used].astype(np.int64), members, point[used], usable)
 
 
-def descend(
-    support: Support, members: Collection[int], usable: Collection[int] | None = None
-) -> tuple[Cluster, float]:
-    """Local minimum of f over clusters of two or more ``usable`` members, by single steps.
-
-    The largest decrease is taken first, ties by the smaller variable.
-    """
-    pool = sorted(range(support.n_variables) if usable is None else usable)
-    cluster = frozenset(members)
-    value = free_mass(support, cluster)
-    while True:
-        steps = [cluster ^ {v} for v in pool if v not in cluster or len(cluster) > 2]
-        best = min(steps, key=lambda step: free_mass(support, step), default=cluster)
-        reached = free_mass(support, best)
-        if reached >= value - 1e-12:
-            return cluster, value
-        cluster, value = best, reached
-
-
-def separate_by_enumeration(support: Support, violation: float = 1e-6) -> list[Cluster]:
+def separate_by_enumeration(support: Support, violation: float = 1e-6) -> list[frozenset[int]]:
     """Every violated cluster, the most violated first; for a handful of variables only."""
     variables = range(support.n_variables)
     clusters = [
@@ -184,33 +156,13 @@ def test_both_forms_of_the_row_agree_with_the_free_mass(restricted):
         assert row.activity(point) - row.rhs == pytest.approx(free_mass(support, members) - 1.0)
 
 
-def test_enumeration_lists_exactly_the_violated_clusters():
-    candidates = enumerate_candidates(4, 2, class_restricted=False)
-    support = Support.of(candidates, random_point(np.random.default_rng(1), candidates))
-    found = set(separate_by_enumeration(support))
-    for size in (2, 3, 4):
-        for members in combinations(range(4), size):
-            assert (frozenset(members) in found) == (free_mass(support, members) < 1 - 1e-6)
-
-
-def test_descent_never_ends_above_its_start():
-    candidates = enumerate_candidates(5, 3, class_restricted=False)
-    rng = np.random.default_rng(2)
-    for _ in range(20):
-        support = Support.of(candidates, random_point(rng, candidates))
-        cluster, value = descend(support, {0, 1})
-        assert len(cluster) >= 2
-        assert value == pytest.approx(free_mass(support, cluster))
-        assert value <= free_mass(support, {0, 1}) + 1e-12
-
-
 def test_cycles_of_selections_have_no_free_mass():
     choices = [oracles.parent_sets(v, 4, 2, False) for v in range(4)]
     candidates = enumerate_candidates(4, 2, class_restricted=False)
     rng = np.random.default_rng(3)
     for _ in range(300):
         graph = tuple(c[int(rng.integers(len(c)))] for c in choices)
-        cluster = violated_by_selection(graph)
+        cluster = find_cycle(graph)
         assert (cluster is not None) == oracles.has_cycle(graph)
         if cluster is not None:
             support = Support.of(candidates, point_of(candidates, graph))
@@ -240,21 +192,6 @@ def test_compiled_separation_finds_only_violated_clusters(restricted):
         n_missed += len(found) == 0 and len(exact) > 0
     assert n_found > 10
     assert n_missed == 0  # a heuristic in general, complete on these points
-
-
-def test_compiled_descent_equals_the_readable_one():
-    candidates = enumerate_candidates(5, 3, class_restricted=False)
-    rng = np.random.default_rng(6)
-    everybody = np.ones(5, dtype=bool)
-    for _ in range(10):
-        point = random_point(rng, candidates)
-        support = Support.of(candidates, point)
-        for pair in combinations(range(5), 2):
-            inside = np.isin(np.arange(5), pair)
-            value = descend_from(compiled_support(candidates, point, everybody), inside)
-            cluster, readable = descend(support, pair)
-            assert value == pytest.approx(readable)
-            assert set(np.flatnonzero(inside)) == set(cluster)
 
 
 def test_exhaustive_separation_finds_a_violated_cluster_or_proves_that_there_is_none():
@@ -296,57 +233,6 @@ def test_every_row_has_a_number_and_a_name_in_certificates() -> None:
     assert [*pool.class_rows(), pool.cluster({1, 3}), pool.edge(1, 2)] == numbers
     lasting = pool.violations(np.zeros(problem.candidates.n_candidates)) > -np.inf
     assert lasting.tolist() == [True] * (len(numbers) - 1) + [False]
-
-
-class TwoFold(Cut):
-    """The 2-cluster inequality: of a cluster two members have less than two parents in it."""
-
-    def row(self, instance: Instance) -> Row:
-        """The candidates with less than two parents in the cluster."""
-        index = [
-            k
-            for i in self.members
-            for k in instance.candidates.group(i)
-            if len(set(self.members).intersection(instance.candidates.parents[k])) < 2
-        ]
-        return Row(np.array(index), np.ones(len(index)), 2.0)
-
-
-class TwoFoldSeparator:
-    """Looks at all sets of three."""
-
-    kind = TwoFold
-    found = 0
-
-    def __init__(self, pool, seed):
-        self.instance = pool.instance
-
-    def separate(self, point, room, violation):
-        """The violated ones."""
-        cuts = [TwoFold(members) for members in combinations(range(self.instance.n_variables), 3)]
-        rows = [cut.row(self.instance) for cut in cuts]
-        pairs = zip(cuts, rows, strict=True)
-        violated = [cut for cut, row in pairs if row.activity(point) < row.rhs - violation][:room]
-        TwoFoldSeparator.found += len(violated)
-        return violated
-
-
-def test_a_new_kind_of_cut_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The optimum stays, the new rows are used; where a certificate is written they are not."""
-    problem = small_linear_problem(3, n_rows=60, n_features=6, max_parents=3, score="k2")
-    kinds = "marginbn.solvers.branch_cut.relaxation.SEPARATORS"
-    monkeypatch.setattr(kinds, (ClusterSeparator,))
-    before = solve_with(BranchCutSolver(heuristics=False), Run(problem))
-    monkeypatch.setattr(kinds, (ClusterSeparator, TwoFoldSeparator))
-    after = solve_with(BranchCutSolver(heuristics=False), Run(problem))
-    assert (after.objective, after.structure) == (before.objective, before.structure)
-    assert TwoFoldSeparator.found > 0
-    pool = RowPool(build_instance(problem))
-    with pytest.raises(InputError, match="no row for a TwoFold"):
-        pool.describe(pool.number(TwoFold((0, 1, 2))))
-    monkeypatch.setattr(HybridRelaxation, "row_kinds", ("cluster", "edge"))
-    certified = HybridRelaxation(build_instance(problem), pool, None, 0)
-    assert [type(separator) for separator in certified._separators] == [ClusterSeparator]
 
 
 @pytest.mark.parametrize("n", [3, 4])

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 
-from brute_force import best_selection, brute_force
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.branch_cut.arrays import build_instance
 from marginbn.solvers.branch_cut.cuts import RowPool
 from marginbn.solvers.branch_cut.node import Frontier, Node
-from marginbn.solvers.branch_cut.relaxation import HybridRelaxation
-from marginbn.solvers.checkpoint import Checkpoint
-from marginbn.solvers.result import Status, TracePoint
+from marginbn.solvers.result import Status
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import solve_with
 from problems import small_margin_problem
@@ -87,61 +81,6 @@ def test_a_row_has_one_number() -> None:
     assert sorted(edges + clusters) == list(range(2 * len(pairs))) == list(range(len(pool)))
     lasting = pool.violations(np.zeros(problem.candidates.n_candidates)) > -np.inf
     assert np.count_nonzero(lasting) == len(pairs)  # edges hold at some nodes only
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_optimum_is_never_cut_off(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = small_margin_problem(seed, n_rows=30, n_features=4, max_parents=3, gamma=1.0)
-    best = best_selection(problem)
-    objective = problem.evaluate(best)
-    seen: list[float] = []
-    solve = HybridRelaxation.solve
-
-    def watch(self: HybridRelaxation, warm: Any, allowed: Any, edges: Any, *rest: Any) -> Any:
-        result = solve(self, warm, allowed, edges, *rest)
-        point = np.zeros(len(allowed))
-        point[best] = 1.0
-        rows = [self.pool[number] for number in edges]
-        if allowed[best].all() and all(row.activity(point) >= 1 for row in rows):
-            seen.append(result.bound)
-        return result
-
-    monkeypatch.setattr(HybridRelaxation, "solve", watch)
-    solver = BranchCutSolver(heuristics=False)
-    result = solve_with(solver, Run(problem, seed=seed))
-    assert seen
-    assert min(seen) >= objective
-    assert result.objective == pytest.approx(objective, rel=1e-6)
-
-
-def test_bounds_are_true_at_every_moment() -> None:
-    problem = hard_problem()
-    best = brute_force(problem)
-    bounds: list[float] = []
-
-    def hear(point: TracePoint) -> None:
-        bounds.append(point.bound)
-
-    solve_with(BranchCutSolver(heuristics=False), Run(problem, callback=hear))
-    assert len(bounds) > 3
-    assert min(bounds) >= best - 1e-9 * abs(best)
-
-
-@pytest.mark.parametrize("heuristics", [True, False])
-def test_a_few_nodes_at_a_time(tmp_path: Path, heuristics: bool) -> None:
-    """Checkpoints all the time, resumed until the proof: the optimum."""
-    problem = hard_problem()
-    best = brute_force(problem)
-    solver = BranchCutSolver(heuristics=heuristics)
-    bounds, status = [np.inf], Status.NODE_LIMIT
-    while status is not Status.OPTIMAL:
-        kept = Checkpoint(tmp_path / "c", problem, interval=0.0)
-        result = solve_with(solver, Run(problem, limits=Limits(nodes=25), checkpoint=kept))
-        assert best - 1e-9 <= result.bound <= bounds[-1]
-        bounds.append(result.bound)
-        status = result.status
-    assert len(bounds) > 2
-    assert result.objective == pytest.approx(best, rel=1e-6)
 
 
 def test_more_workers_change_nothing() -> None:

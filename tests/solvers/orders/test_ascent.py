@@ -11,19 +11,16 @@ import pytest
 from marginbn.problem.array_types import WordArray
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import Variable
+from marginbn.problem.masks import ParentSets, masks_of
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.orders.ascent import Ascent, dual_ascent
-from marginbn.solvers.orders.parent_lists import ParentLists, to_members, to_words
+from marginbn.solvers.orders.parent_lists import ParentLists
 from order_cases import best_with_order, optimum, random_scores
 
 
 def lists_of(problem: StructureProblem) -> ParentLists:
     """The lists of a problem."""
     return ParentLists.of(problem.candidates, problem.linear)
-
-
-def test_masks_survive_a_round_trip() -> None:
-    assert to_members(to_words([0, 63, 64, 130], 3)) == (0, 63, 64, 130)
 
 
 def test_lists_are_sorted_and_cost_what_they_lose() -> None:
@@ -36,8 +33,8 @@ def test_lists_are_sorted_and_cost_what_they_lose() -> None:
         assert (np.diff(cost) >= 0).all()
     scores = problem.linear[parents.index]
     assert np.allclose(parents.top[problem.candidates.child] - lists.cost, scores)
-    for place, k in enumerate(parents.index):
-        assert to_members(lists.masks[place]) == problem.candidates.parents[k]
+    for members, k in zip(ParentSets(lists.masks), parents.index, strict=True):
+        assert members == problem.candidates.parents[k]
 
 
 def test_two_variables_that_want_each_other_pay_the_smaller_loss() -> None:
@@ -45,7 +42,7 @@ def test_two_variables_that_want_each_other_pay_the_smaller_loss() -> None:
     candidates = enumerate_candidates(2, 1, class_restricted=False)
     problem = StructureProblem(candidates, np.array([-5.0, -1.0, -9.0, -2.0]), variables)
     ascent = dual_ascent(lists_of(problem), passes=1)
-    assert [to_members(cluster) for cluster in ascent.clusters] == [(0, 1)]
+    assert ParentSets(ascent.clusters) == [(0, 1)]
     assert ascent.multipliers.tolist() == [4.0]
     assert ascent.bound == pytest.approx(-7.0)
     assert ascent.bound >= -7.0
@@ -78,7 +75,7 @@ def test_rest_bounds_what_is_left_after_some_variables(seed: int) -> None:
     for order in permutations(range(5)):
         for first in range(6):
             top = sum(parents.top[v] for v in order[first:])
-            least = rest(ascent, to_words(order[:first], parents.n_words))
+            least = rest(ascent, masks_of([order[:first]], 5))
             assert best_with_order(problem, order, first) <= top - least
 
 
@@ -98,11 +95,10 @@ def test_more_than_one_word_of_variables() -> None:
     scores = rng.normal(0.0, 1.0, candidates.n_candidates)
     problem = StructureProblem(candidates, scores, tuple(Variable(str(i), ()) for i in range(n)))
     ascent = dual_ascent(lists_of(problem), passes=2)
-    members = {to_members(cluster) for cluster in ascent.clusters}
-    assert any(max(cluster) >= 64 for cluster in members)
+    clusters = [set(cluster) for cluster in ParentSets(ascent.clusters)]
+    assert any(max(cluster) >= 64 for cluster in clusters)
     values = scores.copy()
-    for cluster, y in zip(ascent.clusters, ascent.multipliers, strict=True):
-        inside = set(to_members(cluster))
+    for inside, y in zip(clusters, ascent.multipliers, strict=True):
         for k, parents in enumerate(candidates.parents):
             if candidates.child[k] in inside and inside.isdisjoint(parents):
                 values[k] += y

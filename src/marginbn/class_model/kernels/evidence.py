@@ -21,46 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.class_model.kernels.gather import Codes
+from marginbn.class_model.kernels.inputs import Buckets, Codes
 from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.solvers.compile import entry, kernel
-
-
-class Buckets(NamedTuple):
-    """A counted network as a tree of buckets, in flat arrays.
-
-    Parameters
-    ----------
-    prior, order, n_bins
-        P(class), the features with those above first, and the number of bins of each.
-    tables, table_start
-        f_i row by row, axes (class, features above, own bin), and where it starts.
-    above, strides, above_start
-        Features above of each bucket, the distance of their bins in f_i, and where both start.
-    below, below_start
-        Features whose message a bucket receives, and where they start.
-    bin_of, reach, cell_start
-        Bin of each cell of a feature, share of this and the earlier cells of its bin in the
-        training weight of the bin, and where both start.
-    first_cell, bin_start
-        First cell of each bin and the end of the last, and where these start.
-    """
-
-    prior: FloatArray
-    order: IntArray
-    n_bins: IntArray
-    tables: FloatArray
-    table_start: IntArray
-    above: IntArray
-    strides: IntArray
-    above_start: IntArray
-    below: IntArray
-    below_start: IntArray
-    bin_of: IntArray
-    reach: FloatArray
-    cell_start: IntArray
-    first_cell: IntArray
-    bin_start: IntArray
 
 
 class PartialRow(NamedTuple):

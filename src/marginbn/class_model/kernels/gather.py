@@ -10,49 +10,15 @@ score is always zero.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marginbn.problem.array_types import CodeArray, FloatArray, IntArray
+from marginbn.class_model.kernels.inputs import Codes, TableLayout
+from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.solvers.compile import entry, kernel
-
-Codes = NDArray[Any]
-"""uint8 or uint16 (features, rows); the number after the last cell of a feature is unknown."""
 
 BLOCK = 512
 """Rows of a block: their scores and their places in the tables stay in the cache."""
-
-
-class TableLayout(NamedTuple):
-    """Tables A V B' of a class model in flat arrays; V holds the parameters of a table.
-
-    Parameters
-    ----------
-    features, sides
-        int64 (tables, 2), the two features of each table and the numbers of its sides A and B.
-    cell_of, cell_start
-        For each side its row for every code of the feature, and where these start.
-    bases, base_start, shapes
-        For each side its matrix row by row, where it starts, and its rows and columns.
-    products, first_parameter
-        Columns of A and B that each parameter multiplies, and the first parameter of each table.
-        Parameter 0 is the offset.
-    first_entry
-        First entry of each table, and the end of the last.
-    """
-
-    features: IntArray
-    sides: IntArray
-    cell_of: IntArray
-    cell_start: IntArray
-    bases: FloatArray
-    base_start: IntArray
-    shapes: IntArray
-    products: IntArray
-    first_parameter: IntArray
-    first_entry: IntArray
 
 
 @kernel

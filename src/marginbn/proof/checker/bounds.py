@@ -40,7 +40,7 @@ g . eta.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -91,11 +91,7 @@ class IntegerMajorant:
 
 
 class Majorants:
-    """Majorants of dual weights by number, computed block by block.
-
-    A block is made of the weights that come next (:meth:`prepare`), so every leaf costs the work of
-    one majorant at the most, in whatever order a tree names them.
-    """
+    """Majorants of dual weights by number, computed block by block and kept while there is room."""
 
     def __init__(self, certificate: Certificate, space: Space, counts: ExactCounts) -> None:
         self._certificate = certificate
@@ -106,24 +102,19 @@ class Majorants:
         longest = max(n_rows, len(space.parents))
         self.count = len(certificate.duals) if certificate.score.is_margin else 1
         self._per_block = max(1, min(512, BLOCK_BYTES // (8 * longest)))
-        self._block: dict[int, IntegerMajorant] = {}
+        self._made: dict[int, IntegerMajorant] = {}
         self._kept: dict[tuple[int, int], NDArray[np.float64]] = {}
 
     def __getitem__(self, number: int) -> IntegerMajorant:
         if not self._certificate.score.is_margin:
             return self._linear
-        if number not in self._block:
-            self.prepare([number])
-        return self._block[number]
-
-    def prepare(self, numbers: Sequence[int]) -> None:
-        """Make those that leaves name next, in their order, unless the first one is there."""
-        if not self._certificate.score.is_margin or numbers[0] in self._block:
-            return
-        named = dict.fromkeys(n for n in numbers[: 4 * self._per_block] if 0 <= n < self.count)
-        block = list(named)[: self._per_block]
-        self._block = {}  # before the next one is made
-        self._block = dict(zip(block, self._compute_block(block), strict=True))
+        if number not in self._made:
+            if 8 * len(self._made) * len(self._space.parents) > BLOCK_BYTES:
+                self._made.clear()
+            ends = min(number + self._per_block, self.count)
+            block = [d for d in range(number, ends) if d not in self._made]
+            self._made.update(zip(block, self._compute_block(block), strict=True))
+        return self._made[number]
 
     # ------------------------------------------------------------------ decomposable scores
 
@@ -175,8 +166,6 @@ class Majorants:
         return columns
 
     def _compute_block(self, block: list[int]) -> list[IntegerMajorant]:
-        if not block:
-            return []
         duals = [self._certificate.duals[number] for number in block]
         weights = self._certificate.data.weights
         u = np.stack([self._weights(a, dual) for a, dual in zip(block, duals, strict=True)])

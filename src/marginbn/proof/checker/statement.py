@@ -40,6 +40,8 @@ def check_rule(certificate: Certificate) -> None:
         return
     if certificate.candidates.listed and certificate.score.is_margin:
         raise RefutedError("a margin needs all candidates of a rule, and they are listed")
+    if rule.max_parents < 0:
+        raise RefutedError("max_parents of the candidates is negative")
     if rule.class_arcs == "all" and not rule.class_restricted:
         raise RefutedError("class_arcs can be all only where candidates are class-restricted")
     for arc in (*rule.required, *rule.forbidden):

@@ -11,9 +11,8 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -29,14 +28,7 @@ from marginbn.proof.certificate import (
     FOREST,
     Certificate,
 )
-from marginbn.proof.checker.bounds import (
-    NOTHING,
-    Clusters,
-    Edges,
-    Forests,
-    Majorants,
-    ceil_to_grid,
-)
+from marginbn.proof.checker.bounds import NOTHING, Clusters, Edges, Forests, Majorants, ceil_to_grid
 from marginbn.proof.checker.pruning import Pruning, SetSums
 from marginbn.proof.checker.statement import (
     LARGEST_TABLE,
@@ -47,18 +39,10 @@ from marginbn.proof.checker.statement import (
     family_of,
     is_acyclic,
 )
-from marginbn.proof.checker.values import (
-    SHIFT,
-    SLACK,
-    ExactCounts,
-    decomposable_scores,
-)
+from marginbn.proof.checker.values import SHIFT, SLACK, ExactCounts, decomposable_scores
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Numbers outside of this range are not checked."""
-
-LOOK_AHEAD = 2048
-"""So many leaves are told to the majorants in advance."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of tree entries read and their total."""
@@ -113,25 +97,21 @@ def check(certificate: Certificate, progress: Progress | None = None) -> Verdict
     try:
         check_rule(certificate)
         check_definition(certificate)
-        shape = read_shape(certificate.tree)
         space = build_space(certificate.data, certificate.candidates)
-        if shape.depth * len(space.parents) > LARGEST_TABLE:
-            raise RefutedError("the tree is too deep to be checked")
         checker = Checker(certificate, space)
         checker.check_incumbent()
-        checker.check_tree(shape, progress)
+        n_leaves = checker.check_tree(progress)
     except RefutedError as refuted:
         return Verdict(False, str(refuted), certificate.objective, certificate.bound)
     except MemoryError:
         raise ProblemTooLargeError(
             "there is not enough memory to check this certificate: free some"
         ) from None
-    found = Verdict(True, "", certificate.objective, certificate.bound)
     score, scale = certificate.score, 0.0
     if score.is_margin:
         scale = 0.01 * math.fsum(certificate.data.weights.tolist()) * min(score.gamma, 1.0)
-    n_duals = len(certificate.duals)
-    return replace(found, n_leaves=shape.n_leaves, n_dual_weights=n_duals, scale=scale)
+    numbers = (certificate.objective, certificate.bound, n_leaves, len(certificate.duals), scale)
+    return Verdict(True, "", *numbers)
 
 
 def check_definition(certificate: Certificate) -> None:
@@ -161,43 +141,6 @@ def check_definition(certificate: Certificate) -> None:
             f"the claimed objective {certificate.objective!r} exceeds the claimed bound "
             f"{certificate.bound!r}: both cannot hold"
         )
-
-
-@dataclass(frozen=True, eq=False)
-class TreeShape:
-    """The number of leaves, of levels at the same time open, and the weights that leaves name."""
-
-    n_leaves: int
-    depth: int
-    duals: array[int]
-
-
-def read_shape(tree: NDArray[np.int32]) -> TreeShape:
-    """Look at the stream once: it is a complete tree of kinds that exist, and nothing follows.
-
-    Every inner node leaves its second side waiting, so the stream is complete exactly if it ends
-    with nothing waiting.
-    """
-    place, waiting, depth = 0, 1, 1
-    duals = array("i")
-    while waiting:
-        if place >= len(tree):
-            raise RefutedError("the tree is not complete: a node has no children")
-        kind = int(tree[place])
-        if kind not in ARGUMENTS:
-            raise RefutedError(f"tree entry {place}: a node of kind {kind} does not exist")
-        if place + ARGUMENTS[kind] >= len(tree):
-            raise RefutedError("the tree is not complete: the last node is cut off")
-        if kind in (FOREST, CLUSTERS):
-            duals.append(tree[place + 1])
-            waiting -= 1
-        else:
-            waiting += 1
-            depth = max(depth, waiting)
-        place += 1 + ARGUMENTS[kind]
-    if place != len(tree):
-        raise RefutedError(f"the tree ends at entry {place}, {len(tree)} are given")
-    return TreeShape(len(duals), depth, duals)
 
 
 Node = tuple[NDArray[np.bool_], frozenset[tuple[int, int]]]
@@ -288,21 +231,28 @@ class Checker:
             Pruning(sums, self.certificate, own).check(candidates.rule.max_parents, lower)
         return n * candidates.loss
 
-    def check_tree(self, shape: TreeShape, progress: Progress | None = None) -> None:
-        """Step 4: the bound of every leaf, in the order of the stream."""
+    def check_tree(self, progress: Progress | None = None) -> int:
+        """Step 4: the bound of every leaf, in the order of the stream; how many there are."""
         grid, tree = self.certificate.grid, self.certificate.tree
         limit = math.floor(Fraction(self.certificate.bound) / Fraction(2) ** grid)
         limit -= ceil_to_grid(Fraction(self.check_candidates()), grid)
         every = np.ones(len(self.space.parents), dtype=bool)
         place, leaf, waiting = 0, 0, [(every, frozenset[tuple[int, int]]())]
         while waiting:
+            if place >= len(tree):
+                raise RefutedError("the tree is not complete: a node has no children")
             node, kind = waiting.pop(), int(tree[place])
+            if kind not in ARGUMENTS:
+                raise RefutedError(f"tree entry {place}: a node of kind {kind} does not exist")
             arguments = tuple(tree[place + 1 : place + 1 + ARGUMENTS[kind]].tolist())
+            if len(arguments) < ARGUMENTS[kind]:
+                raise RefutedError("the tree is not complete: the last node is cut off")
             place += 1 + len(arguments)
             if kind in (EDGE, ARC, CANDIDATE):
                 waiting += children(self.space, node, kind, arguments)[::-1]
+                if len(waiting) * len(every) > LARGEST_TABLE:
+                    raise RefutedError("the tree is too deep to be checked")
                 continue
-            self.majorants.prepare(shape.duals[leaf : leaf + LOOK_AHEAD])
             try:
                 self._check_leaf(*node, kind, arguments, limit)
             except RefutedError as refuted:
@@ -310,6 +260,9 @@ class Checker:
             leaf += 1
             if progress is not None:
                 progress(place, len(tree))
+        if place != len(tree):
+            raise RefutedError(f"the tree ends at entry {place}, {len(tree)} are given")
+        return leaf
 
     def _check_leaf(
         self,

@@ -12,7 +12,6 @@ import numpy as np
 
 from marginbn.problem.array_types import CodeArray, FloatArray, IntArray, WordArray
 from marginbn.scoring.kernels.divisions import (
-    MANY,
     CodedRows,
     Divisions,
     cell_of,
@@ -27,7 +26,7 @@ SMALL, DIRECT, HALF_LOG_TWO_PI = 16.0, 100.0, 0.5 * math.log(2.0 * math.pi)
 
 @kernel
 def log_gamma(x: float) -> float:
-    """Stirling's series is some times as quick; its error is below 1e-12."""
+    """Stirling's series is several times faster; its error is below 1e-12."""
     if x < SMALL:
         return math.lgamma(x)
     square = 1.0 / (x * x)
@@ -100,9 +99,7 @@ def sum_sets(
     ``kinds`` (sets, kinds) are places in ``priors``; ``known`` (priors, counts) is the memory of
     :func:`rise`. ``cells`` are zero before and after.
     """
-    columns, weights = rows.columns, rows.weights
-    n_rows = columns.shape[1]
-    used, taken = divisions.label, np.empty(n_rows, cells.dtype)
+    columns = rows.columns
     for k in range(len(masks)):
         depth = walk(divisions, rows, masks[k], 1)
         group = divisions.groups[depth]
@@ -110,21 +107,8 @@ def sum_sets(
         arity, column = 1, divisions.groups[0]  # of the empty set, all in one group
         if v < len(columns):
             arity, column = rows.arities[v], columns[v]
-        n_cells = divisions.counts[depth] * arity
-        if n_cells <= MANY * n_rows:
-            count_cells(group, arity, column, weights, cells)
-            counts = cells[:n_cells]
-        else:  # most cells are empty: take those that are not
-            n_found = 0
-            for row in range(n_rows):
-                cell = cell_of(group[row], arity, column[row])
-                used[n_found] = cell
-                n_found += 1 if cells[cell] == 0 else 0
-                cells[cell] += weights[row]
-            counts = taken[:n_found]
-            for c in range(n_found):
-                counts[c] = cells[used[c]]
-                cells[used[c]] = 0
+        count_cells(group, arity, column, rows.weights, cells)
+        counts = cells[: divisions.counts[depth] * arity]
         n_found = 0
         for c in range(len(counts)):
             n_found += 1 if counts[c] > 0 else 0
@@ -223,17 +207,6 @@ def dirichlet_state(
     out[2] += 2.0 * DIRECT
 
 
-@kernel
-def likelihood_state(counts: FloatArray, out: FloatArray) -> None:
-    """Log likelihood of one parent state."""
-    rows = 0.0
-    for j in range(len(counts)):
-        rows += counts[j]
-    for j in range(len(counts)):
-        if counts[j] > 0.0:
-            add(out, counts[j] * math.log(counts[j] / rows))
-
-
 @entry
 def exact_scores(
     divisions: Divisions,
@@ -262,8 +235,11 @@ def exact_scores(
             state = cells[h * r : (h + 1) * r]
             if priors[k] > 0.0:
                 dirichlet_state(state, priors[k], own_remainder, out)
-            else:
-                likelihood_state(state, out)
+            else:  # a likelihood
+                total = state.sum()
+                for j in range(r):
+                    if state[j] > 0.0:
+                        add(out, state[j] * math.log(state[j] / total))
             state[:] = 0.0
         add(out, -penalties[k])
         values[k] = out[0] + out[1]

@@ -14,9 +14,6 @@ import numpy as np
 from marginbn.problem.array_types import CodeArray, FloatArray, IntArray, WordArray
 from marginbn.solvers.compile import kernel
 
-MANY = 4
-"""Cells per row from which on it is quicker to look at the rows than at the cells."""
-
 
 class CodedRows(NamedTuple):
     """The rows of a table: codes (variables, rows), arities and weights."""
@@ -73,11 +70,7 @@ def divide(
     group: CodeArray, n_groups: int, column: CodeArray, arity: int, label: CodeArray, out: CodeArray
 ) -> int:
     """Groups of rows that agree in one more variable; returns how many there are."""
-    if n_groups * arity <= MANY * len(column):
-        label[: n_groups * arity] = -1
-    else:
-        for row in range(len(column)):
-            label[cell_of(group[row], arity, column[row])] = -1
+    label[: n_groups * arity] = -1
     found = np.int32(0)
     for row in range(len(column)):  # without a branch: nobody could guess it
         cell = cell_of(group[row], arity, column[row])

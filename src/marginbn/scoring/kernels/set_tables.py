@@ -63,11 +63,11 @@ def insert(places: IntArray, sets: WordArray, number: int) -> None:
     places[place] = number
 
 
-@kernel
-def new_table(sets: WordArray) -> IntArray:
-    """A table of different sets, at most half full."""
+@entry
+def new_table(sets: WordArray, room: int) -> IntArray:
+    """A table of different sets, at most half full with so many of them."""
     size = 8
-    while size < 2 * len(sets):
+    while size < 2 * room:
         size *= 2
     places = np.full(size, -1)
     for number in range(len(sets)):
@@ -91,12 +91,3 @@ def enrol(places: IntArray, sets: WordArray, size: int, asked: WordArray) -> Int
             size += 1
         numbers[k] = number
     return numbers
-
-
-@entry
-def grow_table(sets: WordArray, size: int) -> IntArray:
-    """A table for twice as many sets."""
-    places = np.full(2 * size, -1)
-    for number in range(len(sets)):
-        insert(places, sets, number)
-    return places

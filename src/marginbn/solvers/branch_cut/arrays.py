@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -33,8 +32,6 @@ class Coefficients:
     ) -> None:
         self._margins = margins
         self._n_candidates = n_candidates
-        self._cache: OrderedDict[int, FloatArray] = OrderedDict()
-        self._cache_bytes = cache_bytes
         self.dense = None
         if margins is None:
             self.dense = np.zeros((0, n_candidates))
@@ -43,6 +40,8 @@ class Coefficients:
             for k in range(n_candidates):
                 poll()
                 self.dense[:, k] = margins.column(k).ravel()
+        kept = max(1, cache_bytes // (8 * self.n_rows)) if self.dense is None else 0
+        self._column = lru_cache(kept)(self._make_column)
 
     @property
     def n_rows(self) -> int:
@@ -51,17 +50,11 @@ class Coefficients:
 
     def column(self, k: int) -> FloatArray:
         """Coefficients of one candidate, (R,)."""
-        if self.dense is not None:
-            return self.dense[:, k]
+        return self._column(k) if self.dense is None else self.dense[:, k]
+
+    def _make_column(self, k: int) -> FloatArray:
         assert self._margins is not None  # without margins the matrix is dense and empty
-        if k in self._cache:
-            self._cache.move_to_end(k)
-            return self._cache[k]
-        made: FloatArray = self._margins.column(k).ravel()
-        while self._cache and (len(self._cache) + 1) * 8 * self.n_rows > self._cache_bytes:
-            self._cache.popitem(last=False)
-        self._cache[k] = made
-        return made
+        return self._margins.column(k).ravel()
 
     def columns(self, first: int, last: int) -> FloatArray:
         """Coefficients of neighbouring candidates, (R, last - first)."""
@@ -212,3 +205,12 @@ def build_instance(
         magnitude=float(np.maximum.reduceat(sizes, candidates.offsets[:-1]).sum()),
         scale=problem.scale,
     )
+
+
+def arc_mass(n_variables: int, child: IntArray, members: IntArray, mass: FloatArray) -> FloatArray:
+    """Mass of the candidates that make each arc, [parent, child]; (n, n)."""
+    arcs = np.zeros((n_variables, n_variables))
+    for parents in members.T:
+        real = parents >= 0
+        np.add.at(arcs, (parents[real], child[real]), mass[real])
+    return arcs

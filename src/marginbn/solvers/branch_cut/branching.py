@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
-from marginbn.solvers.branch_cut.arrays import Instance
+from marginbn.solvers.branch_cut.arrays import Instance, arc_mass
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed
 
 Kind = Literal["edge", "arc", "candidate"]
@@ -92,13 +92,9 @@ def fractional_splits(
     instance: Instance, point: FloatArray, allowed: BoolArray, present: BoolArray
 ) -> list[tuple[Split, float]]:
     """Undecided objects with their value at the point; edges, then arcs, then candidates."""
-    n = instance.n_variables
-    arcs = np.zeros((n, n))  # [child, parent]
     support = np.flatnonzero(point > 0)
-    for p in range(instance.members.shape[1]):
-        parents = instance.members[support, p]
-        real = parents >= 0
-        np.add.at(arcs, (instance.child[support[real]], parents[real]), point[support[real]])
+    child, members = instance.child[support], instance.members[support]
+    arcs = arc_mass(instance.n_variables, child, members, point[support]).T
     edges = np.triu(arcs + arcs.T)
     found: list[tuple[Split, float]] = []
     for i, j in zip(*np.nonzero(_is_fractional(edges) & ~present), strict=True):

@@ -52,7 +52,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import combinations, permutations
 from typing import ClassVar
 
@@ -60,17 +60,10 @@ import numpy as np
 
 from marginbn.exceptions import InputError
 from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
-from marginbn.problem.structure import find_cycle
+from marginbn.problem.masks import masks_of
 from marginbn.solvers.branch_cut.arrays import Instance
 from marginbn.solvers.branch_cut.kernels.quadruples import FacetArrays
 from marginbn.solvers.branch_cut.kernels.separation import FlatRows, activities, combine
-from marginbn.solvers.orders.parent_lists import to_words
-
-Cluster = frozenset[int]
-
-FIRST_ROOM = 256
-"""Rows that a pool has room for at first."""
-
 
 Weights = tuple[int, ...]
 """Of the first member's seven sets, of the second's, and so on."""
@@ -89,13 +82,12 @@ KINDS = (
 """Weights and ``most`` of one facet of each kind."""
 
 
-def inner_sets(member: int) -> list[tuple[int, ...]]:
-    """The non-empty sets of other members, in the order of weights."""
-    others = [place for place in range(4) if place != member]
-    return [chosen for size in (1, 2, 3) for chosen in combinations(others, size)]
-
-
-SLOTS = tuple((member, inner) for member in range(4) for inner in inner_sets(member))
+SLOTS = tuple(
+    (member, inner)
+    for member in range(4)
+    for size in (1, 2, 3)
+    for inner in combinations([place for place in range(4) if place != member], size)
+)
 """Member and set that each weight belongs to."""
 
 
@@ -140,6 +132,11 @@ class Row:
     coefficient: FloatArray
     rhs: float
 
+    @cached_property
+    def size(self) -> float:
+        """The largest coefficient, 1 at the least."""
+        return float(np.abs(self.coefficient).max(initial=1.0))
+
     def activity(self, point: FloatArray) -> float:
         """Left-hand side at a point (K,)."""
         return float(self.coefficient @ point[self.index])
@@ -148,27 +145,6 @@ class Row:
         """Without the candidates that are not alive."""
         kept = alive[self.index]
         return self if kept.all() else Row(self.index[kept], self.coefficient[kept], self.rhs)
-
-
-def _split_cluster(instance: Instance, members: Collection[int]) -> tuple[IntArray, IntArray]:
-    """The members' candidates with and without parents in the cluster."""
-    inside = np.zeros(instance.n_variables, dtype=bool)
-    inside[list(members)] = True
-    index = np.flatnonzero(inside[instance.child])
-    masks, meets = instance.candidates.masks, np.zeros(len(index), dtype=bool)
-    for place, word in enumerate(to_words(members, masks.shape[1])):
-        if word:
-            meets |= (masks[index, place] & word) != 0
-    return index[meets], index[~meets]
-
-
-def violated_by_selection(parents: Sequence[Sequence[int]]) -> Cluster | None:
-    """The variables of one directed cycle, or ``None`` if the graph has none.
-
-    Every member has its predecessor on the cycle as a parent, so f of the cycle is zero.
-    """
-    cycle = find_cycle(parents)
-    return None if cycle is None else frozenset(cycle)
 
 
 @dataclass(frozen=True)
@@ -192,7 +168,10 @@ class ClusterCut(Cut):
 
     def row(self, instance: Instance) -> Row:
         """The form with fewer entries."""
-        inside, outside = _split_cluster(instance, self.members)
+        index = np.flatnonzero(np.isin(instance.child, self.members))
+        cluster = masks_of([self.members], instance.n_variables)
+        meets = (instance.candidates.masks[index] & cluster).any(axis=1)
+        inside, outside = index[meets], index[~meets]
         if len(inside) < len(outside):
             return Row(inside, -np.ones(len(inside)), 1.0 - len(self.members))
         return Row(outside, np.ones(len(outside)), 1.0)
@@ -224,7 +203,7 @@ class PackingCut(Cut):
         found, masks = [], instance.candidates.masks
         for v in self.members:
             group = instance.group(v)
-            others = to_words((u for u in self.members if u != v), masks.shape[1])
+            others = masks_of([[u for u in self.members if u != v]], instance.n_variables)
             has_all = ((masks[group] & others) == others).all(axis=1)
             found.append(group.start + np.flatnonzero(has_all))
         index = np.sort(np.concatenate(found))
@@ -266,17 +245,14 @@ class RowPool:
     """All rows made so far; a number once given stays."""
 
     def __init__(self, instance: Instance) -> None:
-        self.instance = self._instance = instance
+        self.instance = instance
         self._rows: list[Row] = []
+        self._rhs: list[float] = []
+        self._local: list[int] = []  # rows that hold at some nodes only
         self._cuts: list[Cut] = []
         self._numbers: dict[Cut, int] = {}
         self._alive: BoolArray | None = None
-        self._flat = FlatRows(
-            np.zeros(FIRST_ROOM, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-        )
-        self._rhs = np.zeros(FIRST_ROOM)
-        self._sizes = np.zeros(FIRST_ROOM)
-        self._everywhere = np.zeros(FIRST_ROOM, dtype=bool)
+        self._flat = FlatRows(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(1))
 
     def __getitem__(self, number: int) -> Row:
         return self._rows[number]
@@ -287,11 +263,13 @@ class RowPool:
     def number(self, cut: Cut) -> int:
         """Number of the row of a cut, which is made on the first call."""
         if cut not in self._numbers:
-            row = cut.row(self._instance)
+            row = cut.row(self.instance)
             self._append(row if self._alive is None else row.restricted_to(self._alive))
-            self._everywhere[len(self._rows) - 1] = cut.everywhere
+            self._rhs.append(row.rhs)
             self._cuts.append(cut)
             self._numbers[cut] = len(self._rows) - 1
+            if not cut.everywhere:
+                self._local.append(self._numbers[cut])
         return self._numbers[cut]
 
     def cluster(self, members: Collection[int]) -> int:
@@ -304,10 +282,10 @@ class RowPool:
 
     def class_rows(self) -> list[int]:
         """Numbers of the class rows; features that the class never has as a parent need none."""
-        if not self._instance.candidates.is_class_restricted:
+        if not self.instance.candidates.is_class_restricted:
             return []
-        features = range(1, self._instance.n_variables)
-        parents = [j for j in features if len(self._instance.holding(0, j))]
+        features = range(1, self.instance.n_variables)
+        parents = [j for j in features if len(self.instance.holding(0, j))]
         return [self.number(ClassCut((0, j))) for j in parents]
 
     def describe(self, number: int) -> tuple[str, tuple[int, ...]]:
@@ -321,43 +299,35 @@ class RowPool:
         """Leave candidates out of all rows that no node will ever allow again."""
         self._alive = alive.copy()
         rows, self._rows = self._rows, []
-        self._flat = self._flat._replace(starts=np.zeros_like(self._flat.starts))
+        self._flat.starts[0] = 0
         for row in rows:
             self._append(row.restricted_to(alive))
 
     def _append(self, row: Row) -> None:
         """Store a row behind the others, making room where necessary."""
         starts, index, coefficient = self._flat
-        place, begin = len(self._rows), int(self._flat.starts[len(self._rows)])
-        end = begin + len(row.index)
-        if place + 1 >= len(starts):
-            starts = np.concatenate([starts, np.zeros_like(starts)])
-            self._rhs = np.concatenate([self._rhs, np.zeros_like(self._rhs)])
-            self._sizes = np.concatenate([self._sizes, np.zeros_like(self._sizes)])
-            more = np.zeros_like(self._everywhere)
-            self._everywhere = np.concatenate([self._everywhere, more])
+        place = len(self._rows)
+        begin, end = int(starts[place]), int(starts[place]) + len(row.index)
+        if place + 1 == len(starts):
+            starts = np.resize(starts, 2 * len(starts))
         if end > len(index):
-            more_entries = max(end, 2 * len(index)) - len(index)
-            index = np.concatenate([index, np.zeros(more_entries, dtype=np.int64)])
-            coefficient = np.concatenate([coefficient, np.zeros(more_entries)])
+            index, coefficient = np.resize(index, 2 * end), np.resize(coefficient, 2 * end)
         index[begin:end], coefficient[begin:end] = row.index, row.coefficient
         starts[place + 1] = end
-        self._rhs[place] = row.rhs
-        self._sizes[place] = np.abs(row.coefficient).max(initial=1.0)
         self._flat = FlatRows(starts, index, coefficient)
         self._rows.append(row)
 
     def violations(self, point: FloatArray) -> FloatArray:
         """rhs - left-hand side of every row so far, -inf for those that hold at some nodes only."""
-        count, flat = len(self._rows), self._flat
-        rhs, everywhere = self._rhs[:count], self._everywhere[:count]
-        found = np.zeros(count)
-        activities(flat, point, found)
-        return np.where(everywhere, rhs - found, -np.inf)
+        found = np.zeros(len(self._rows))
+        activities(self._flat, point, found)
+        violation = np.array(self._rhs) - found
+        violation[self._local] = -np.inf
+        return violation
 
     def combine(self, numbers: Sequence[int], multipliers: FloatArray) -> FloatArray:
         """rows^T y, (K,)."""
-        total = np.zeros(self._instance.n_candidates)
+        total = np.zeros(self.instance.n_candidates)
         combine(self._flat, np.array(numbers, dtype=np.int64), multipliers, total)
         return total
 
@@ -372,8 +342,8 @@ class RowPool:
 
     def rhs(self, numbers: Sequence[int] | IntArray) -> FloatArray:
         """Right-hand sides."""
-        return self._rhs[np.array(numbers, dtype=np.int64)]
+        return np.array([self._rhs[number] for number in numbers], dtype=np.float64)
 
     def sizes(self, numbers: Sequence[int]) -> FloatArray:
         """Largest coefficients, 1 at the least."""
-        return self._sizes[np.array(numbers, dtype=np.int64)]
+        return np.array([self._rows[number].size for number in numbers], dtype=np.float64)

@@ -20,6 +20,7 @@ import numpy as np
 
 from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.problem.formulation import Poll
+from marginbn.problem.masks import ParentSets
 from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.solvers.branch_cut import arrays, relaxation
 from marginbn.solvers.branch_cut.arrays import Instance
@@ -35,7 +36,7 @@ from marginbn.solvers.checkpoint import OpenNodes, SearchState
 from marginbn.solvers.memory import BranchCutShape, Division, Memory
 from marginbn.solvers.orders.ascent import dual_ascent
 from marginbn.solvers.orders.local_search import OrderSearch
-from marginbn.solvers.orders.parent_lists import ParentLists, to_members
+from marginbn.solvers.orders.parent_lists import ParentLists
 from marginbn.solvers.result import Status
 from marginbn.solvers.run import Run
 from marginbn.solvers.tree_search import (
@@ -201,9 +202,9 @@ class Search(SearchTree):
             self.frontier.discard(float(limits[removed].max()))
             allowed[removed] = False
         shared.pool.restrict(allowed)
-        for cluster in ascent.seen:
-            shared.pool.cluster(to_members(cluster))
-        rows = dict.fromkeys(shared.pool.cluster(to_members(c)) for c in ascent.clusters)
+        for cluster in ParentSets(ascent.seen):
+            shared.pool.cluster(cluster)
+        rows = dict.fromkeys(shared.pool.cluster(c) for c in ParentSets(ascent.clusters))
         return ascent.bound, list(rows)
 
     def _search_first(self) -> None:
@@ -272,13 +273,6 @@ class Search(SearchTree):
         self.frontier.claim(bound)
         self.report()
 
-    def _adopt(self, value: float, chosen: IntArray) -> None:
-        """Prune with a selection from now on and report it, if it is the best."""
-        if value > self.frontier.value:
-            self.frontier.value = value
-            self.frontier.chosen = np.array(chosen, dtype=np.int64)
-            self.report()
-
     def visit(self, node: Node) -> list[Node]:
         """Bound a node, look for incumbents, fix and split; returns the children that are left."""
         allowed = node.allowed(self.instance.n_candidates)
@@ -318,10 +312,17 @@ class Search(SearchTree):
         )
 
     def _offer(self, chosen: IntArray) -> None:
-        """A selection is scored from the definition if it may be better than the best."""
+        """A selection is scored from the definition if it may be better than the best; if it is,
+        it prunes from now on.
+        """
         best = self.frontier.value
-        if self.instance.value(chosen) > best - ROUNDING * max(self.frontier.scale, abs(best)):
-            self._adopt(self.shared.problem.evaluate(chosen), chosen)
+        if self.instance.value(chosen) <= best - ROUNDING * max(self.frontier.scale, abs(best)):
+            return
+        value = self.shared.problem.evaluate(chosen)
+        if value > best:
+            self.frontier.value = value
+            self.frontier.chosen = np.array(chosen, dtype=np.int64)
+            self.report()
 
     def _evaluate_leaf(self, chosen: IntArray) -> list[Node]:
         """A node with one candidate per variable: its value is its bound."""

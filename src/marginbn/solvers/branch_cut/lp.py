@@ -101,8 +101,10 @@ class Program:
         self._rows = np.zeros(0, dtype=np.int64)
         self._place = np.full(instance.n_candidates + instance.n_samples, -1, dtype=np.int32)
         self._open = np.zeros(0, dtype=bool)  # columns that are not fixed to zero
-        self._is_empty = True
         self._costed = -1  # columns whose costs are set
+        n, nothing = instance.n_variables, np.zeros(0, dtype=np.int32)
+        starts = np.zeros(n, dtype=np.int32)  # convexity rows, without columns yet
+        self._highs.addRows(n, np.ones(n), np.ones(n), 0, starts, nothing, np.zeros(0))
 
     # ------------------------------------------------------------------ loading
 
@@ -114,8 +116,6 @@ class Program:
         goes on from where it stands; otherwise from the state's basis.
         """
         columns, rows = self._names(warm)
-        if self._is_empty:
-            self._pass_frame()
         self._update_columns(columns)
         self._update_rows(rows)
         self._warm = warm
@@ -130,14 +130,6 @@ class Program:
         tau = self._instance.n_candidates + warm.samples(self._instance.n_rivals)
         structural = np.array(warm.rows, dtype=np.int64)
         return np.concatenate([warm.active, tau]), np.concatenate([structural, -1 - warm.explicit])
-
-    def _pass_frame(self) -> None:
-        """Convexity rows without columns."""
-        n = self._instance.n_variables
-        none = np.zeros(0)
-        starts = np.zeros(n, dtype=np.int32)
-        self._highs.addRows(n, np.ones(n), np.ones(n), 0, starts, np.zeros(0, dtype=np.int32), none)
-        self._is_empty = False
 
     def _update_columns(self, wanted: IntArray) -> None:
         """Delete the columns that are no longer wanted, where they are many or carry a cost, and

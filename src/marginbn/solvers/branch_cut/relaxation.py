@@ -181,8 +181,8 @@ class HybridRelaxation:
         """
         warm, solution = self._run(warm, allowed, follows and self.instance.n_samples == 0)
         if solution.outcome == "infeasible":
-            empty = self._is_empty(warm, solution, allowed)
-            return Relaxed(warm, warm, bound=-math.inf if empty else math.inf)
+            is_empty = self.find_ray(warm, solution, allowed) is not None
+            return Relaxed(warm, warm, bound=-math.inf if is_empty else math.inf)
         if solution.outcome == "limit" or len(solution.eta) == 0:
             self.watch.poll()
             return Relaxed(warm, warm)
@@ -255,10 +255,6 @@ class HybridRelaxation:
             self.pool.sizes(rows),
         )
 
-    def _is_empty(self, warm: Warm, solution: Solution, allowed: BoolArray) -> bool:
-        """Whether no allowed point satisfies the structural rows, proven by a ray."""
-        return self.find_ray(warm, solution, allowed) is not None
-
     def find_ray(self, warm: Warm, solution: Solution, allowed: BoolArray) -> FloatArray | None:
         """Multipliers of the rows that no allowed point satisfies, ``None`` if there are none.
 
@@ -286,8 +282,12 @@ class HybridRelaxation:
         tolerance = max(effort.accuracy * gap, 1e-9 * abs(now.bound))
         if len(history) < 3 * effort.rounds:
             warm = warm.with_columns(self._missing_columns(now, allowed, tolerance))
-        if len(history) >= effort.rounds or _stalls(history, cutoff, effort):
+        if len(history) >= effort.rounds:
             return warm
+        if len(history) > effort.patience:  # did the last rounds close too little of the gap?
+            gap = history[-1] - cutoff if math.isfinite(cutoff) else abs(history[-1])
+            if history[-1 - effort.patience] - history[-1] < effort.progress * gap:
+                return warm
         assert now.point is not None  # such nodes are left alone
         pooled = self.pool.violations(now.point)
         numbers = self._violated_rows(now.point, pooled, effort)
@@ -394,11 +394,3 @@ class HybridRelaxation:
 def _clip(values: FloatArray) -> FloatArray:
     """Make finite and non-negative."""
     return np.where(np.isfinite(values), np.maximum(values, 0.0), 0.0)
-
-
-def _stalls(history: list[float], cutoff: float, effort: Effort) -> bool:
-    """Whether the last rounds closed too little of the gap."""
-    if len(history) <= effort.patience:
-        return False
-    gap = history[-1] - cutoff if math.isfinite(cutoff) else abs(history[-1])
-    return history[-1 - effort.patience] - history[-1] < effort.progress * gap

@@ -11,17 +11,13 @@ variable i, the score of a structure is sum_i t_i minus its costs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.problem.array_types import BoolArray, FloatArray, IntArray, WordArray
+from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.problem.candidates import CandidateSets
 from marginbn.solvers.orders.kernels.word_sets import Lists
-
-WORD = 64
-"""Variables in a word."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,23 +61,3 @@ class ParentLists:
             np.ascontiguousarray(top[child] - scores[order]),  # rounded once, exact at zero
         )
         return cls(lists, order.astype(np.int64), top, size)
-
-
-def to_words(members: Iterable[int], n_words: int) -> WordArray:
-    """A set of variables as a mask."""
-    words = np.zeros(n_words, dtype=np.uint64)
-    for v in members:
-        words[v // WORD] |= np.uint64(1 << (v % WORD))
-    return words
-
-
-def to_members(words: Collection[int] | WordArray) -> tuple[int, ...]:
-    """The variables of a mask, increasing."""
-    found: list[int] = []
-    for place, word in enumerate(words):
-        left = int(word)
-        while left:
-            low = left & -left
-            found.append(place * WORD + low.bit_length() - 1)
-            left ^= low
-    return tuple(found)

@@ -11,6 +11,7 @@ import pytest
 
 from marginbn.solvers.branch_bound.kernels.edmonds import arborescence, prices_between
 from marginbn.solvers.branch_bound.kernels.records import new_tree
+from oracles import arborescences, reaches_root
 from seeds import seeds
 
 
@@ -37,24 +38,9 @@ def random_weights(rng: np.random.Generator, n: int, forbidden: float = 0.0) -> 
 
 
 def brute_force(weights: np.ndarray) -> float:
-    """Best sum over all parent choices without a cycle; -inf if there is none."""
-    n = weights.shape[0]
-    best = -np.inf
-    for parent in itertools.product(range(n + 1), repeat=n):
-        if all(parent[i] != i for i in range(n)) and reaches_root(parent):
-            best = max(best, sum(weights[i, parent[i]] for i in range(n)))
-    return best
-
-
-def reaches_root(parent: tuple[int, ...]) -> bool:
-    n = len(parent)
-    for node in range(n):
-        steps = 0
-        while node != n and steps <= n:
-            node, steps = parent[node], steps + 1
-        if node != n:
-            return False
-    return True
+    """Best sum over all trees; -inf if there is none."""
+    trees = arborescences(len(weights))
+    return max(sum(weights[i, parent] for i, parent in enumerate(tree)) for tree in trees)
 
 
 def networkx_value(weights: np.ndarray) -> float:

@@ -131,40 +131,47 @@ def _judge(
 
 
 @kernel
-def _starts_of(child: IntArray, n: int) -> IntArray:
-    """Places at which the candidates of each variable begin; children increase."""
-    starts = np.zeros(n + 1, dtype=np.int64)
-    for s in range(child.size):
-        starts[child[s] + 1] += 1
-    for i in range(n):
-        starts[i + 1] += starts[i]
-    return starts
-
-
-@kernel
-def _arcs_of(support: SupportArrays, n: int) -> BoolArray:
-    """Which arcs have mass."""
-    mass = np.zeros((n, n))
-    for s in range(support.child.size):
-        for p in range(support.members.shape[1]):
-            j = support.members[s, p]
-            if j < 0:
-                break
-            mass[j, support.child[s]] += support.mass[s]
-    return mass > LEAST_ARC
+def _extend(
+    joined: BoolArray, usable: BoolArray, chosen: IntArray, waiting: IntArray, size: int, place: int
+) -> None:
+    """What may follow ``size`` members: what waits behind ``place`` in the list before, and the
+    neighbours of the newest member that no earlier one has. The last entry of a list is its length.
+    """
+    before, after = waiting[size - 1], waiting[size]
+    count = 0
+    for a in range(place + 1, before[-1]):
+        after[count] = before[a]
+        count += 1
+    for v in range(chosen[0] + 1, usable.size):
+        is_new = joined[chosen[size - 1], v] and usable[v]
+        for a in range(size - 1):
+            is_new = is_new and not joined[chosen[a], v] and chosen[a] != v
+        if is_new:
+            after[count] = v
+            count += 1
+    after[-1] = count
 
 
 @entry
 def search_quadruples(
-    support: SupportArrays, facets: FacetArrays, violation: float, most_sets: int, room: int
+    support: SupportArrays,
+    starts: IntArray,
+    arcs: FloatArray,
+    facets: FacetArrays,
+    violation: float,
+    most_sets: int,
+    room: int,
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Violated facets, one of a set: its variables (V, 4), increasing, its number (V,) and by how
     much (V,). The search ends after so many sets.
+
+    ``starts`` (n + 1,) are the places at which the children begin in the support; ``arcs`` (n, n)
+    have the mass of every arc, [parent, child].
     """
     n = support.usable.size
     sets = _Sets(
-        _starts_of(support.child, n),
-        _arcs_of(support, n),
+        starts,
+        arcs > LEAST_ARC,
         np.zeros(4, dtype=np.int64),
         np.zeros((4, 16)),
         np.zeros(facets.most.size),
@@ -173,42 +180,25 @@ def search_quadruples(
         np.zeros(room),
         np.zeros(2, dtype=np.int64),
     )
-    joined = sets.arcs | sets.arcs.T
+    joined, usable = sets.arcs | sets.arcs.T, support.usable
     chosen = np.zeros(4, dtype=np.int64)
-    second = np.zeros(n, dtype=np.int64)  # what may follow the first
-    third = np.zeros(2 * n, dtype=np.int64)  # the first two
-    fourth = np.zeros(3 * n, dtype=np.int64)  # the first three
+    waiting = np.zeros((4, 3 * n + 1), dtype=np.int64)
     for a in range(n):
-        if not support.usable[a]:
+        if not usable[a]:
             continue
-        n_second = 0
-        for v in range(a + 1, n):
-            if joined[a, v] and support.usable[v]:
-                second[n_second] = v
-                n_second += 1
-        for place_b in range(n_second):
-            b = second[place_b]
-            n_third = n_second - place_b - 1
-            third[:n_third] = second[place_b + 1 : n_second]
-            for v in range(a + 1, n):
-                if joined[b, v] and not joined[a, v] and support.usable[v]:
-                    third[n_third] = v
-                    n_third += 1
-            for place_c in range(n_third):
-                c = third[place_c]
-                n_fourth = n_third - place_c - 1
-                fourth[:n_fourth] = third[place_c + 1 : n_third]
-                for v in range(a + 1, n):
-                    near = joined[a, v] or joined[b, v] or v == b
-                    if joined[c, v] and not near and support.usable[v]:
-                        fourth[n_fourth] = v
-                        n_fourth += 1
-                chosen[0], chosen[1], chosen[2] = a, b, c
-                for place_d in range(n_fourth):
+        chosen[0] = a
+        _extend(joined, usable, chosen, waiting, 1, -1)
+        for place_b in range(waiting[1, -1]):
+            chosen[1] = waiting[1, place_b]
+            _extend(joined, usable, chosen, waiting, 2, place_b)
+            for place_c in range(waiting[2, -1]):
+                chosen[2] = waiting[2, place_c]
+                _extend(joined, usable, chosen, waiting, 3, place_c)
+                for place_d in range(waiting[3, -1]):
                     if sets.tally[1] >= most_sets:
                         break
                     sets.tally[1] += 1
-                    chosen[3] = fourth[place_d]
+                    chosen[3] = waiting[3, place_d]
                     _judge(support, facets, sets, chosen, violation)
     kept = sets.tally[0]
     return sets.members[:kept], sets.facets[:kept], sets.excess[:kept]

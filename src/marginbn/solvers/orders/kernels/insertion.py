@@ -72,12 +72,6 @@ def choose_all(lists: Lists, order: IntArray, chosen: IntArray, work: IntArray) 
     return total
 
 
-@kernel
-def _cost(lists: Lists, i: int, k: int) -> float:
-    """Cost of candidate k of i; infinite if there is none."""
-    return lists.cost[k] if k < lists.offsets[i + 1] else np.inf
-
-
 class Walk(NamedTuple):
     """An order that is being improved."""
 
@@ -117,7 +111,8 @@ def _best_place(walk: Walk, place: int) -> tuple[int, float]:
             inside[:] = before[q]
             remove(inside, v)
             new = first_within(lists, chosen[u], lists.offsets[u + 1], inside, work)
-            change += _cost(lists, u, new) - lists.cost[chosen[u]]
+            cost = lists.cost[new] if new < lists.offsets[u + 1] else np.inf
+            change += cost - lists.cost[chosen[u]]
             if change - own >= best_change:  # v costs nothing at the best
                 break
         inside[:] = before[q + 1]
@@ -140,17 +135,6 @@ def _move(order: IntArray, place: int, target: int) -> None:
         for p in range(place, target):
             order[p] = order[p + 1]
     order[target] = v
-
-
-@kernel
-def _refresh(walk: Walk, first: int, last: int) -> None:
-    """Choices and sets of the places first to last, after a move."""
-    lists, order, chosen, before, _, work = walk
-    for p in range(first, last + 1):
-        i = order[p]
-        chosen[i] = first_within(lists, lists.offsets[i], lists.offsets[i + 1], before[p], work)
-        before[p + 1] = before[p]
-        add(before[p + 1], i)
 
 
 @kernel
@@ -177,7 +161,12 @@ def climb_order(
         target, change = _best_place(walk, place[v])
         if change < -least_gain:
             _move(order, place[v], target)
-            _refresh(walk, min(place[v], target), max(place[v], target))
+            for p in range(min(place[v], target), max(place[v], target) + 1):
+                i = order[p]
+                first, last = lists.offsets[i], lists.offsets[i + 1]
+                chosen[i] = first_within(lists, first, last, before[p], work)
+                before[p + 1] = before[p]
+                add(before[p + 1], i)
             unchanged = 0
         else:
             unchanged += 1
@@ -249,17 +238,8 @@ def search_orders(
             order[:] = orders[a]
             _kick(order, state)
         value = climb_order(lists, order, chosen, work, np.iinfo(np.int64).max)
-        if value > costs[a] or (crossed and _is_known(costs, value)):
-            continue
-        orders[a] = order
-        costs[a] = value
+        is_known = crossed and (np.abs(costs - value) <= 1e-9 * value).any()
+        if not (value > costs[a] or is_known):
+            orders[a] = order
+            costs[a] = value
     return _extreme(costs, 1.0)
-
-
-@kernel
-def _is_known(costs: FloatArray, value: float) -> bool:
-    """Whether a member costs as much, up to rounding."""
-    for a in range(costs.size):  # noqa: SIM110 - compiled
-        if abs(costs[a] - value) <= 1e-9 * value:
-            return True
-    return False
