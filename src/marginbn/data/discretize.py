@@ -167,11 +167,6 @@ def short_cut(low: float, high: float) -> float:
     It is never one of the values, so a value that is stored in single precision stays on its side.
     Between neighbouring doubles there is no room: then ``low`` itself is the cut, because values
     equal to a cut go left.
-
-    Examples
-    --------
-    >>> short_cut(1.9, 3.0), short_cut(24.0, 25.0), short_cut(173.9181, 175.9654)
-    (2.0, 24.5, 175.0)
     """
     middle = low / 2 + high / 2  # which cannot overflow
     for decimals in range(MOST_DECIMALS):
@@ -229,17 +224,6 @@ def quantile_cuts(values: FloatArray, weights: FloatArray, n_bins: int) -> Float
 
     A value that is too heavy for a bin is a bin of its own, and the values below and above it share
     the other bins; a side that is too light for a bin joins the heavy value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> quantile_cuts(np.array([1.0, 2.0, 2.0, 5.0]), np.ones(4), 8).tolist()
-    [1.5, 4.0]
-    >>> quantile_cuts(np.arange(100.0), np.ones(100), 4).tolist()
-    [24.5, 49.5, 74.5]
-    >>> zeros = np.repeat([0.0, 1.0, 2.0, 3.0, 4.0], [90, 2, 2, 1, 1])
-    >>> quantile_cuts(zeros, np.ones(96), 4).tolist()
-    [0.5, 1.5, 2.5]
     """
     distinct, place = np.unique(values, return_inverse=True)
     heavy = np.bincount(place, weights, len(distinct)).astype(np.float64)
@@ -273,14 +257,7 @@ def _bin_starts(weights: FloatArray, n_bins: int) -> list[int]:
 def kept_values(
     values: FloatArray, weights: FloatArray, cuts: FloatArray
 ) -> tuple[tuple[float, ...], ...]:
-    """Up to :data:`KEPT_VALUES` of the values in each bin, each of about the same weight.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> kept_values(np.array([3.0, 1.0, 2.0, 9.0]), np.ones(4), np.array([2.5]))
-    ((1.0, 2.0), (3.0, 9.0))
-    """
+    """Up to :data:`KEPT_VALUES` of the values in each bin, each of about the same weight."""
     order = np.argsort(values, kind="stable")
     kept = []
     for part in np.split(order, np.searchsorted(values[order], cuts, side="right")):

@@ -51,7 +51,7 @@ from marginbn.data.texts import (
     find_amounts,
     is_amount_kind,
     is_date_kind,
-    kind_of_dates,
+    kinds_of_dates,
     parse_amount,
     part_names,
     parts_of_date,
@@ -265,7 +265,8 @@ class TableSettings:
         date = wanted if is_date_kind(wanted) else None
         if wanted is None and column.kind == "categorical":  # open, and no text is ambiguous
             used = [c for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
-            date = kind_of_dates(used)
+            kinds = kinds_of_dates(used)
+            date = kinds[0] if len(kinds) == 1 else None
         if date is not None:
             return ColumnPlan(column.name, date)
         amount = _amount_plan(column, wanted, counts)
@@ -528,8 +529,10 @@ def what_else(column: Column, counts: NDArray[np.integer]) -> str:
     words; empty if it is what it seems.
     """
     seen = [c for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
-    if dates := kind_of_dates(seen):
-        return f"dates: column_kinds={{{column.name!r}: {dates!r}}} makes year, month, weekday"
+    if kinds := kinds_of_dates(seen):
+        wanted = f"column_kinds={{{column.name!r}: {kinds[0]!r}}}"
+        either = "" if len(kinds) == 1 else f", or {kinds[1]!r},"
+        return f"dates: {wanted}{either} makes year, month, weekday"
     words = [c for c in seen if isinstance(c, str) and parse_number(c) is None]
     if len(seen) <= LEAST_VALUES or not any(isinstance(c, str) for c in seen):
         return ""

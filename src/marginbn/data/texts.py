@@ -75,7 +75,7 @@ def _amount_pattern(thousands: str, decimal: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?P<bracket>\()?\s*(?P<sign>[-+−])?\s*(?P<before>[^\W\d_]{{0,3}}[{_SIGN}]|{_CODES})?\s*"
         rf"(?P<minus>[-−])?\s*(?P<whole>{groups}\d+)?(?P<fraction>{decimal}\d*)?"
-        rf"(?P<power>[eE][-+]?\d{{1,3}})?\s*(?P<after>°?{_WORD}|[%‰+{_SIGN}])?\s*(?P<closed>\))?"
+        rf"(?P<power>[eE][-+]?\d{{1,3}})?\s*(?P<after>°?{_WORD}|[%‰°+{_SIGN}])?\s*(?P<closed>\))?"
     )
 
 
@@ -101,13 +101,7 @@ def _parse_amount(text: str, kind: AmountKind) -> tuple[float, str, str] | None:
 
 
 def parse_amount(text: str, kind: AmountKind) -> float | None:
-    """The number of an amount; None if the text is none.
-
-    Examples
-    --------
-    >>> parse_amount("$1,234.50", "amount"), parse_amount("sold", "amount")
-    (1234.5, None)
-    """
+    """The number of an amount; None if the text is none."""
     found = _parse_amount(text, kind)
     return found and found[0]
 
@@ -130,12 +124,6 @@ def find_amounts(
 
     Texts that both kinds can read (``1,234``) are amounts, unless another text says otherwise
     (``950,5``). None for plain numbers as text, and for so few numbers that they may be codes.
-
-    Examples
-    --------
-    >>> texts = [f"${1000 + i:,}.50" for i in range(30)] + ["unknown"]
-    >>> find_amounts(Column.categorical("income", np.arange(31), texts))
-    ('amount', ('unknown',))
     """
     counts = column.counts if counts is None else counts
     seen = [(c, n) for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
@@ -160,14 +148,7 @@ def find_amounts(
 
 
 def as_amounts(column: Column, kind: AmountKind, words: Sequence[str] = ()) -> Column:
-    """The numbers of a column of texts; `words` are missing, other texts are refused.
-
-    Examples
-    --------
-    >>> prices = Column.categorical("price", [0, 1, 2, -1], ["1.234,50 €", "80 €", "sold"])
-    >>> as_amounts(prices, "decimal-comma", ["sold"]).numbers.tolist()
-    [1234.5, 80.0, nan, nan]
-    """
+    """The numbers of a column of texts; `words` are missing, other texts are refused."""
     if column.kind == "numeric":
         return column
     texts = [c for c in column.categories if isinstance(c, str)]
@@ -226,23 +207,18 @@ def parts_of_date(name: str, value: Any, kind: DateKind = "date") -> dict[str, A
     return dict(zip(part_names(name), parts, strict=True))
 
 
-def kind_of_dates(categories: Sequence[Any]) -> DateKind | None:
-    """The kind of dates that all of them are as text; None if one is none, or the order of day and
-    month is open. Digits alone are numbers.
-
-    Examples
-    --------
-    >>> kind_of_dates(["2024-05-31", "2023/1/2"]), kind_of_dates(["5/6/2024", "5/31/2024 10:30"])
-    ('date', 'month-first')
+def kinds_of_dates(categories: Sequence[Any]) -> list[DateKind]:
+    """The kinds of dates that all of them may be as text: two where the order of day and month is
+    open, none if one is no date. Digits alone are numbers.
     """
     if not categories or not all(isinstance(category, str) for category in categories):
-        return None
+        return []
     possible: list[DateKind] = [
         kind for kind in get_args(DateKind) if all(_day_of(text, kind) for text in categories)
     ]
     if len(possible) == 2:  # day and month may be either way round
-        return "day-first" if all("." in text for text in categories) else None
-    return possible[0] if possible else None
+        return ["day-first"] if all("." in text for text in categories) else possible
+    return possible[:1]  # that of the year first, where all kinds are possible
 
 
 def _day_of(text: str, kind: str) -> datetime.date | None:
