@@ -108,6 +108,7 @@ def test_problems_that_share_coefficients(gamma_path: tuple[float, float]) -> No
             assert list(pool.map(solve, gamma_path)) == expected
 
 
+@pytest.mark.slow
 def test_joblib_workers_give_the_same_answers(alone: list[Answer]) -> None:
     assert Parallel(n_jobs=2)(delayed(answer)(number) for number in range(5)) == alone[:5]
 

@@ -162,9 +162,8 @@ def test_the_map_shows_every_layer_and_import(monkeypatch: pytest.MonkeyPatch) -
     dots = [(float(e.get("cx", "")), float(e.get("cy", ""))) for e in drawn.iter(f"{svg}circle")]
     assert len(dots) == sum(map(len, layers_map.imports_between_layers().values())) > len(LAYERS)
     assert all(x < own[y] for x, y in dots)
-    assert all(
-        f"``{name}``" in layers_map.list_modules() for name in ("encode", "problem", "solve")
-    )
+    listed = layers_map.list_modules()
+    assert all(f"``{name}``" in listed for name in ("encode", "problem", "solve"))
 
 
 def selves(drawn: ElementTree.Element, svg: str) -> list[ElementTree.Element]:

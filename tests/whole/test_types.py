@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from mypy import api
 
+pytestmark = pytest.mark.slow
+
 WRONG = """
 from marginbn import *
 BNClassifier(missing="sttae")
