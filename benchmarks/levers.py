@@ -295,8 +295,8 @@ LEVERS = (
         (
             Patch(
                 CUT,
-                "PROBED, PROBED_AT_ROOT = 3, 16\n",
-                "PROBED, PROBED_AT_ROOT = 0, 0\n",
+                "TRIALS, TRIALS_AT_ROOT = 3, 16\n",
+                "TRIALS, TRIALS_AT_ROOT = 0, 0\n",
             ),
         ),
     ),

@@ -152,7 +152,7 @@ def test_sums_over_sets(weights: str) -> None:
     numbers = counted.count(masks_of(sets, 9))
     own = counted.entropies(numbers)
     for members, value, cells in zip(sets, own, counted.cells(numbers), strict=True):
-        columns = data.codes[:, counted.rows.order[list(members)]]
+        columns = data.codes[:, counted.order[list(members)]]
         counts = (
             half * np.unique(columns, axis=0, return_counts=True)[1] if members else [400 * half]
         )

@@ -1,4 +1,4 @@
-"""Branch and cut that splits nodes on random objects: whatever is split on, results are right."""
+"""Branch and cut that splits nodes at random: whatever is split on, results are right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from marginbn.solvers.branch_cut.branching import Choice, Chooser, Split
 
 
 class RandomChooser(Chooser):
-    """Any object instead of the best one; put in the place of ``engine.Chooser``."""
+    """Any branching candidate instead of the best one; put in the place of ``engine.Chooser``."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -28,11 +28,11 @@ class RandomChooser(Chooser):
         depth: int,
     ) -> Choice:
         splits = every_split(self._instance, allowed, present)
-        return Choice(splits[int(self._random.integers(len(splits)))], (0.5, 0.5))
+        return Choice(splits[int(self._random.integers(len(splits)))])
 
 
 def every_split(instance: Instance, allowed: BoolArray, present: BoolArray) -> list[Split]:
-    """All objects that really split the allowed candidates."""
+    """All branching candidates that really split the allowed candidates."""
     n = instance.n_variables
     sizes = np.add.reduceat(allowed.astype(np.int64), instance.offsets[:-1])
     found: list[Split] = []

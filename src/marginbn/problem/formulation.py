@@ -20,19 +20,14 @@ of :class:`StructureProblem`. A linear problem has neither tau columns nor margi
 N, the number of variables, which makes the order rows integral: an arc i -> j asks for
 o_j >= o_i + 1.
 
-**What the bound of a floating-point solver is worth.** It is proved to tolerances. A reduced cost
-that is wrong by t changes the bound of a linear programme by at most t times the distance that its
-column can move; with the objective divided by its scale s and tau taken at a first structure that
-is
+**What the bound of a floating-point solver is worth** (``docs/theory/rounding.rst``). A reduced
+cost that is wrong by t changes the bound by at most t times the distance that its column can move.
+With the objective divided by its scale s, and tau taken at a first structure, that is
 
-    s t (1 + sum_m (gamma - tau_m) + N Delta + N)
+    s t (1 + sum_m (gamma - tau_m) + N Delta + N).
 
-(the etas of one variable sum to one, hence N for all of them). A node is given up when its bound
-exceeds the incumbent's value by no more than a rounding share of 1e-9. Entries of the matrix
-below a threshold are left out by the solver: at most N of them, one per variable, can raise a
-margin row, each by its own size. Constraints that hold only to a tolerance enlarge the feasible
-set and with it the bound, which is the safe side. The sum of all this is added to whatever the
-solver claims, so that a bound is not below the optimum.
+A rounding share of 1e-9, and the entries that the solver leaves out, at most one per variable in a
+margin row, are added to it and to whatever the solver claims.
 """
 
 from __future__ import annotations
@@ -53,7 +48,7 @@ from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import topological_order
 
 MAX_NONZEROS = 500_000_000
-"""6 GB for the matrix alone, and a solver keeps several copies of it."""
+"""Nonzeros: 6 GB for the matrix alone, and a solver keeps several copies of it."""
 
 Poll = Callable[[], None]
 """Called now and then while something large is built; may raise to give up."""

@@ -2,7 +2,7 @@
 
 A set over n variables is a row of ceil(n / 64) words of 64 bits; bit v % 64 of word v // 64 says
 whether v is a member. A million sets are a few megabytes this way, where as many tuples are some
-hundred. A set becomes a tuple when somebody looks at it (:class:`ParentSets`).
+hundred. A set becomes a tuple when it is read (:class:`ParentSets`).
 """
 
 from __future__ import annotations

@@ -4,15 +4,14 @@
 
 over one candidate k_i per variable such that the graph is acyclic. Decomposable scores have no
 margin rows; the soft margin has one row per rival class and the binary margin one row per
-sample, both with a zero linear part. Code above this file knows data and no solver, code below
-knows matrices and graphs and no data.
+sample, both with a zero linear part. Code above this file handles data and no solver, code
+below handles matrices and graphs and no data.
 
 **What small means.** Units of weight are the user's: a gap is small, or a difference rounding, only
-beside what the objective can be (:attr:`StructureProblem.scale`). Margins can reach W min(gamma, 1)
-with total weight W: the cap, or one nat where the cap is out of reach. Linear scores lie between
-those of the smallest parent sets and of the best ones; the smallest sets may score zero, so a
-problem may name a size of its own. A hundredth of that counts as the size of any objective near
-zero.
+compared with what the objective can be (:attr:`StructureProblem.scale`). Margins can reach
+W min(gamma, 1) with total weight W: the cap, or one nat where the cap is out of reach. Linear
+scores lie between those of the smallest parent sets and of the best ones. A hundredth of that
+counts as the size of any objective near zero.
 """
 
 from __future__ import annotations

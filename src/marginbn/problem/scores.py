@@ -134,6 +134,7 @@ SMALL = 16.0
 """Below this Stirling's series has too few digits, and log-gamma itself loses none."""
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+"""The constant of Stirling's formula."""
 
 
 def _stirling_remainder(x: FloatArray) -> FloatArray:

@@ -282,7 +282,7 @@ def find_cycle(parents: Sequence[Sequence[int]]) -> list[int] | None:
     if not alive:
         return None
     path = [min(alive)]
-    while path[-1] not in path[:-1]:  # everybody left has a parent that is left
+    while path[-1] not in path[:-1]:  # every variable left has a parent that is left
         path.append(min(alive.intersection(parents[path[-1]])))
     return path[path.index(path[-1]) + 1 :]
 

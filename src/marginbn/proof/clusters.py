@@ -23,7 +23,7 @@ from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, NamedRow
 from marginbn.proof.checker.bounds import ROW_RULES
 from marginbn.proof.record import Cutoff, Proof, Relaxation, RoundedMajorant, TreeNode, Visit
 from marginbn.solvers.branch_cut.bound import Prices, feasible_multipliers
-from marginbn.solvers.branch_cut.branching import Chooser, Split, sides
+from marginbn.solvers.branch_cut.branching import Chooser, Split, children_of
 from marginbn.solvers.branch_cut.engine import ASCENT_ROUNDS, ASCENTS, prepare
 from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
 from marginbn.solvers.branch_cut.lp import Solution
@@ -264,7 +264,7 @@ class ClusterRelaxation(Relaxation):
             relaxed, bound, cutoff, state.allowed, state.present, state.depth
         )
         made = []
-        for change in sides(self.instance, choice.split, state.allowed):
+        for change in children_of(self.instance, choice.split, state.allowed):
             allowed, present = change.apply(state.allowed, state.present)
             below = min(bound, self._bound(majorant, allowed))
             child = NodeState(allowed, present, relaxed.warm, state.depth + 1, majorant)

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,10 +28,8 @@ from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntAr
 from marginbn.problem.candidates import MAX_CANDIDATES, Arc
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import masks_of, renamed, set_sizes
-from marginbn.scoring.sums import SetSums, kernels, states_of
-
-if TYPE_CHECKING:
-    from marginbn.scoring.kernels.levels import Level
+from marginbn.scoring.kernels.levels import Level, extend_sets, weigh_members
+from marginbn.scoring.sums import SetSums, states_of
 
 TOLERANCE = 1e-9
 """Relative to the total weight: scores that differ by less are compared again later."""
@@ -126,9 +123,7 @@ class Climb:
         """
         level, free = self.level, self.lattice.free
         arities = self._sums.arities[free]
-        found: tuple[WordArray, CodeArray, FloatArray, FloatArray]
-        found = kernels().levels.extend_sets(level, free, arities, self._least)
-        return found
+        return extend_sets(level, free, arities, self._least)
 
     def rise(self) -> int:
         """Score the sets of one more member; returns how many there were."""
@@ -141,10 +136,10 @@ class Climb:
             numbers = sums.count(masks | lattice.base)
             worth = np.empty(places.shape)
             free, entropy = lattice.free, sums.entropies(numbers)
-            useful = kernels().levels.weigh_members(
+            useful = weigh_members(
                 level, masks, places, free, sums.arities[free], entropy, self._least, worth, upper
             )
-            masks, below, worth, upper = (v[useful] for v in (masks, below, worth, upper))
+            masks, below, worth, upper = masks[useful], below[useful], worth[useful], upper[useful]
         self.level = self._judge(masks, below, worth, upper)
         return len(places)
 
@@ -175,11 +170,11 @@ class Climb:
             self.kept.append(whole[kept])
             self.doubtful.append((scores <= below + self._least)[kept])
         limit = -2.0 * cost if self._price else np.full(len(masks), np.inf)
-        if sums.score in ("bdeu", "k2") and sums.rows.whole:
+        if sums.score in ("bdeu", "k2") and sums.whole:
             limit[asked] = -math.log(int(sums.arities[child])) * sums.cells(family)
         nothing = np.empty(0)
         priced = self._price > 0
-        level = kernels().levels.Level(
+        level = Level(
             masks,
             np.maximum(scores, below),
             limit,
@@ -194,8 +189,7 @@ class Climb:
 
 def keep_sets(level: Level, mask: BoolArray) -> Level:
     """Some of the sets of a level."""
-    kept: Level = kernels().levels.Level(*(v[mask] if len(v) else v for v in level))
-    return kept
+    return Level._make(v[mask] if len(v) else v for v in level)
 
 
 def find_lattices(
@@ -204,7 +198,7 @@ def find_lattices(
     required: frozenset[Arc],
     forbidden: frozenset[Arc],
 ) -> list[Lattice]:
-    """What each variable may have as parents; variables with one state are nobody's parents."""
+    """What each variable may have as parents; variables with one state are no parents."""
     lattices = []
     n = data.n_variables
     for i in range(n):

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -30,8 +31,13 @@ from marginbn.problem.problem import (
     linear_problem,
 )
 from marginbn.problem.scores import ScoreName, get_local_score
-from marginbn.scoring.climbing import Climb, Progress, climb_lattices, find_lattices
-from marginbn.scoring.sums import COMPILED, SetSums, exact_values
+
+if TYPE_CHECKING:
+    from marginbn.scoring.climbing import Climb, Progress
+    from marginbn.scoring.sums import SetSums
+
+COMPILED = ("mdl", "bic", "aic", "loglik", "bdeu", "k2")
+"""Scores that are differences of sums over sets."""
 
 
 class ScoringListener:
@@ -126,6 +132,9 @@ def local_scores(
             names=data.names,
         )
         return drop_dominated(linear_problem(data, candidates, formula))
+    from marginbn.scoring.climbing import climb_lattices, find_lattices  # loads numba
+    from marginbn.scoring.sums import SetSums
+
     check_match(data, data.n_variables)
     merged = data.merged()
     sums = SetSums(merged, score, equivalent_sample_size, effective_n_jobs(n_jobs))
@@ -133,12 +142,13 @@ def local_scores(
     for lattice in lattices:
         if lattice.n_base > most and not lattice.empty:
             refuse_without_candidates(lattice.child, rule, data.names)
-    ranked = [lattices[i].renamed(sums.rows.rank) for i in sums.rows.order]
+    rank = np.argsort(sums.order)
+    ranked = [lattices[i].renamed(rank) for i in sums.order]
     may_stop = max_parents is None or is_late is not None
     least = min(most, max(1, *(own.n_base for own in lattices))) if may_stop else most
     climbs, limit = climb_lattices(sums, ranked, least, most, progress, is_late or (lambda: False))
     rule = replace(rule, max_parents=limit)
-    parts = [_kept_sets(sums, climbs[k]) for k in sums.rows.rank]
+    parts = [_kept_sets(sums, climbs[k]) for k in rank]
     masks, linear, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
     child = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
     candidates = CandidateSets(len(parts), child, ParentSets(masks), rule)
@@ -155,11 +165,13 @@ def _kept_sets(sums: SetSums, climb: Climb) -> tuple[WordArray, FloatArray, Floa
     """The parent sets of one child, their scores and what rounding can have done to these: scored
     without cancellation, and compared again where they were in doubt.
     """
+    from marginbn.scoring.sums import exact_values
+
     masks, doubtful = np.concatenate(climb.kept), np.concatenate(climb.doubtful)
     values, errors = exact_values(sums, climb.lattice.child, masks)
     keep = np.ones(len(masks), dtype=bool)
     if doubtful.any():
         keep = ~dominated_sets(masks, values, doubtful)
-    masks = renamed(masks[keep], sums.rows.order)
+    masks = renamed(masks[keep], sums.order)
     order = sorting_order(masks)
     return masks[order], values[keep][order], errors[keep][order]

@@ -10,7 +10,7 @@ parents T, F = T + {i}, is a difference of two sums over sets:
 with |F| the number of joint states. Differences lose digits: they decide what is looked at, within
 a tolerance. What is kept is scored again (:func:`exact_values`).
 
-Here variables are numbered in an order of their own, :attr:`Rows.order`: those with the most
+Here variables are numbered in an order of their own, :attr:`SetSums.order`: those with the most
 entropy come first, because tables without them have the fewest different rows
 (:mod:`.kernels.divisions`).
 """
@@ -20,16 +20,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from marginbn.problem.array_types import FloatArray, IntArray, WordArray
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.masks import member_order, n_words
 from marginbn.problem.scores import ROUNDINGS, counts_are_exact
+from marginbn.scoring.kernels.counting import count_states, exact_scores, sum_sets
+from marginbn.scoring.kernels.divisions import CodedRows, Divisions
+from marginbn.scoring.kernels.set_tables import enrol, new_table
 
 KNOWN_BYTES = 16_000_000
 """For values of log Gamma that were computed already."""
@@ -37,72 +39,10 @@ KNOWN_BYTES = 16_000_000
 PORTION = 50_000_000
 """Rows times sets that one call of compiled code counts: a tenth of a second at most."""
 
-COMPILED = ("mdl", "bic", "aic", "loglik", "bdeu", "k2")
-"""Scores that are differences of such sums."""
-
-
-class Kernels(NamedTuple):
-    """Modules of compiled loops."""
-
-    set_tables: Any
-    divisions: Any
-    counting: Any
-    levels: Any
-
-
-@cache
-def kernels() -> Kernels:
-    """The compiled loops; the first call loads numba."""
-    from marginbn.scoring.kernels import counting, divisions, levels, set_tables
-
-    return Kernels(set_tables, divisions, counting, levels)
-
 
 def states_of(masks: WordArray, arities: IntArray) -> FloatArray:
     """Number of joint states of each set, as a float: it may be huge."""
-    return np.asarray(kernels().counting.count_states(masks, arities))
-
-
-class Rows:
-    """The rows as compiled code reads them."""
-
-    def __init__(self, data: EncodedData) -> None:
-        self.data = data
-        shares = (contingency(data, (v,)) / data.total_weight for v in range(data.n_variables))
-        negative = [(s[s > 0] * np.log(s[s > 0])).sum() for s in shares]  # entropies
-        self.order = np.argsort(negative, kind="stable")
-        self.rank = np.argsort(self.order)
-        self.arities = data.arities[self.order]
-        self.whole = bool((data.weights == np.rint(data.weights)).all())
-        self.whole &= data.total_weight < 2**31
-        # rows that are alike stand apart, so that no counter waits for itself
-        mixed = np.random.default_rng(0).permutation(data.n_samples)
-        self.columns = np.empty((data.n_variables, data.n_samples), dtype=np.int32)
-        for own, i in zip(self.columns, self.order, strict=True):
-            own[:] = data.by_column[i][mixed]
-        self.weights: NDArray[Any] = np.ascontiguousarray(data.weights[mixed])
-        if self.whole:
-            self.weights = self.weights.astype(np.int32)
-
-    @cached_property
-    def roundings(self) -> float:
-        """Roundings of a score, in units of the size of its terms."""
-        return ROUNDINGS + (0.0 if counts_are_exact(self.data) else 2.0 * self.data.n_samples)
-
-    def prepared(self, weights: NDArray[Any]) -> tuple[Any, Any, NDArray[Any]]:
-        """``Divisions`` and ``CodedRows`` for compiled code, and room for the counts of cells."""
-        n, n_rows = self.columns.shape
-        largest = n_rows * int(self.arities.max(initial=1))
-        divisions = kernels().divisions.Divisions(
-            path=np.full(n + 1, -1, dtype=np.int64),
-            counts=np.ones(n + 1, dtype=np.int64),
-            groups=np.empty((n + 1, n_rows), dtype=np.int32),
-            label=np.empty(largest, dtype=np.int32),
-            members=np.empty(n + 1, dtype=np.int64),
-        )
-        divisions.groups[0] = 0
-        coded = kernels().divisions.CodedRows(self.columns, self.arities, weights)
-        return divisions, coded, np.zeros(largest, dtype=weights.dtype)
+    return np.asarray(count_states(masks, arities))
 
 
 def in_portions(work: Callable[[slice], None], n_sets: int, n_rows: int, n_jobs: int = 1) -> None:
@@ -133,6 +73,12 @@ class SetSums:
 
     Attributes
     ----------
+    order
+        The variables in the order that is used here, and ``arities`` in this order.
+    whole
+        Whether weights are whole numbers that are counted in integers.
+    roundings
+        Roundings of a score, in units of the size of its terms.
     work
         Rows counted so far, over all sets; a level of parent sets adds to it.
     """
@@ -140,14 +86,22 @@ class SetSums:
     def __init__(
         self, data: EncodedData, score: str, equivalent_sample_size: float, n_jobs: int = 1
     ) -> None:
-        self.rows = Rows(data)
         self.score = score
         self.prior = equivalent_sample_size
         self.n_jobs = n_jobs
-        self.arities = self.rows.arities
         self.total = data.total_weight
         self.n_rows = data.n_samples
         self.work = 0
+        shares = (contingency(data, (v,)) / self.total for v in range(data.n_variables))
+        negative = [(s[s > 0] * np.log(s[s > 0])).sum() for s in shares]  # entropies
+        self.order = np.argsort(negative, kind="stable")
+        self.arities = data.arities[self.order]
+        self.roundings = ROUNDINGS + (0.0 if counts_are_exact(data) else 2.0 * self.n_rows)
+        # rows that are alike stand apart, so that no counter waits for itself
+        mixed = np.random.default_rng(0).permutation(self.n_rows)
+        self._columns = np.stack([data.by_column[i][mixed] for i in self.order]).astype(np.int32)
+        self._weights = np.ascontiguousarray(data.weights[mixed])
+        self.whole = bool((data.weights == np.rint(data.weights)).all()) and self.total < 2**31
         self._child_arities = np.unique(self.arities)
         self._known: dict[float, int] = {}
         self._values = np.empty((0, 0))
@@ -157,6 +111,21 @@ class SetSums:
         self._sums = np.empty((16, n_kinds))
         self._observed = np.empty(16, np.int64)
         self._places = np.full(32, -1)
+
+    def prepared(self, dtype: DTypeLike) -> tuple[Divisions, CodedRows, NDArray[Any]]:
+        """The rows for compiled code, and room for the counts of cells of that type."""
+        n, n_rows = self._columns.shape
+        largest = n_rows * int(self.arities.max(initial=1))
+        divisions = Divisions(
+            path=np.full(n + 1, -1, dtype=np.int64),
+            counts=np.ones(n + 1, dtype=np.int64),
+            groups=np.empty((n + 1, n_rows), dtype=np.int32),
+            label=np.empty(largest, dtype=np.int32),
+            members=np.empty(n + 1, dtype=np.int64),
+        )
+        divisions.groups[0] = 0
+        rows = CodedRows(self._columns, self.arities, self._weights.astype(dtype, copy=False))
+        return divisions, rows, np.zeros(largest, dtype)
 
     def _priors(self, masks: WordArray) -> FloatArray:
         """Prior of each sum, (sets, kinds); zero stands for n log n."""
@@ -174,7 +143,7 @@ class SetSums:
         for prior in different.tolist():
             self._known.setdefault(prior, len(self._known))
         if len(self._known) > len(self._values):
-            room = max(2, int(self.total) + 1) if self.rows.whole else 1
+            room = max(2, int(self.total) + 1) if self.whole else 1
             room = min(room, max(16, KNOWN_BYTES // (8 * len(self._known))))
             old, self._values = self._values, np.full((len(self._known), room), np.nan)
             self._values[: len(old), : old.shape[1]] = old[:, :room]
@@ -183,9 +152,8 @@ class SetSums:
 
     def count(self, masks: WordArray) -> IntArray:
         """The numbers of these sets; sums of sets with a number are known."""
-        loops = kernels()
         self._reserve(self.size + len(masks))
-        numbers: IntArray = loops.set_tables.enrol(self._places, self._masks, self.size, masks)
+        numbers: IntArray = enrol(self._places, self._masks, self.size, masks)
         first, last = self.size, max(self.size, int(numbers.max(initial=-1)) + 1)
         self.size = last
         if first == last:
@@ -196,12 +164,12 @@ class SetSums:
         sums, observed = self._sums[order], self._observed[order]
         kinds = self._number_priors(self._priors(fresh))
         priors = np.array(list(self._known))
-        rows = self.rows
+        dtype = np.int32 if self.whole else np.float64
 
         def work(part: slice) -> None:
-            loops.counting.sum_sets(
-                *rows.prepared(rows.weights),
-                rows.whole,
+            sum_sets(
+                *self.prepared(dtype),
+                self.whole,
                 fresh[part],
                 kinds[part],
                 priors,
@@ -210,7 +178,7 @@ class SetSums:
                 observed[part],
             )
 
-        in_portions(work, len(fresh), rows.columns.shape[1], self.n_jobs)
+        in_portions(work, len(fresh), self.n_rows, self.n_jobs)
         self._sums[order], self._observed[order] = sums, observed
         return numbers
 
@@ -223,7 +191,7 @@ class SetSums:
                 new[: self.size] = old[: self.size]
                 setattr(self, name, new)
         if 2 * size > len(self._places):
-            self._places = kernels().set_tables.new_table(self._masks[: self.size], size)
+            self._places = new_table(self._masks[: self.size], size)
 
     def scores(self, child: int, parents: IntArray, family: IntArray) -> FloatArray:
         """Score of a child with parent sets, given by their numbers and those with the child;
@@ -257,7 +225,6 @@ class SetSums:
 
 def exact_values(sums: SetSums, child: int, masks: WordArray) -> tuple[FloatArray, FloatArray]:
     """Scores of a child with parent sets, and how far rounding can have moved them."""
-    rows = sums.rows
     order = member_order(masks)
     sets = np.ascontiguousarray(masks[order])
     states = states_of(sets, sums.arities)
@@ -270,8 +237,8 @@ def exact_values(sums: SetSums, child: int, masks: WordArray) -> tuple[FloatArra
     values, sizes = np.empty(len(sets)), np.empty(len(sets))
 
     def work(part: slice) -> None:
-        divisions, coded, cells = rows.prepared(rows.weights.astype(np.float64))
-        kernels().counting.exact_scores(
+        divisions, coded, cells = sums.prepared(np.float64)
+        exact_scores(
             divisions,
             coded,
             child,
@@ -283,6 +250,6 @@ def exact_values(sums: SetSums, child: int, masks: WordArray) -> tuple[FloatArra
             sizes[part],
         )
 
-    in_portions(work, len(sets), rows.columns.shape[1], sums.n_jobs)
+    in_portions(work, len(sets), sums.n_rows, sums.n_jobs)
     back = np.argsort(order)
-    return values[back], (2.0**-53 * rows.roundings * sizes)[back]
+    return values[back], (2.0**-53 * sums.roundings * sizes)[back]

@@ -5,7 +5,7 @@ highspy is imported when it is first needed, never before.
 HiGHS blocks, so it runs in a thread of its own and only *posts* what it finds; the calling thread
 reports the posts to the :class:`Run`, and watches the clock and Ctrl-C. To end the work it sets a
 flag that HiGHS' callbacks look at. Should HiGHS not call back in time (a long presolve, a large
-linear programme), the caller leaves without it; what it still posts is discarded.
+linear program), the caller leaves without it; what it still posts is discarded.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def sum_rises(
 ) -> float:
     """The sum of :func:`rise` over counts.
 
-    ``known`` has the values of the smallest whole counts, NaN where nobody has asked yet.
+    ``known`` has the values of the smallest whole counts, NaN where they are not known yet.
     """
     total = 0.0
     for c in range(len(counts)):

@@ -59,8 +59,8 @@ def list_members(mask: WordArray, members: IntArray) -> int:
 
 @kernel
 def cell_of(group: int, arity: int, state: int) -> int:
-    """The place of a state among those of all groups; unsigned, so that nobody asks whether it is
-    counted from the end.
+    """The place of a state among those of all groups; unsigned, so that no check is made whether
+    it is counted from the end.
     """
     return np.uintp(np.uint32(group) * np.uint32(arity) + np.uint32(state))  # type: ignore[return-value]
 
@@ -72,7 +72,7 @@ def divide(
     """Groups of rows that agree in one more variable; returns how many there are."""
     label[: n_groups * arity] = -1
     found = np.int32(0)
-    for row in range(len(column)):  # without a branch: nobody could guess it
+    for row in range(len(column)):  # without a branch: no processor could predict it
         cell = cell_of(group[row], arity, column[row])
         is_new = label[cell] < 0
         own = found if is_new else label[cell]

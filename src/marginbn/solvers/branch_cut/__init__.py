@@ -1,7 +1,7 @@
-"""The second engine, for any structure problem: linear programmes with cluster cuts.
+"""The second engine, for any structure problem: linear programs with cluster cuts.
 
 Modules in the order of a search: ``engine`` opens the tree and visits nodes (``node``) of a problem
-(``arrays``); ``relaxation`` solves the programme (``lp``) of a node from its parent's state
+(``arrays``); ``relaxation`` solves the program (``lp``) of a node from its parent's state
 (``warm``), adds ``cuts`` that ``separators`` find, and takes the safe ``bound``; ``branching``
 chooses the split. Importing this package is cheap; numba and HiGHS are loaded when a solve starts.
 """
@@ -18,12 +18,12 @@ from marginbn.solvers.tree_search import Engine, SearchTree
 
 @dataclass(frozen=True)
 class BranchCutSolver(Engine):
-    """Branch and cut on hybrid linear programmes (solver name ``"branch_cut"``)."""
+    """Branch and cut on hybrid linear programs (solver name ``"branch_cut"``)."""
 
     name = "branch_cut"
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:
-        """Memory for linear programmes, some open nodes and the coefficients."""
+        """Memory for linear programs, some open nodes and the coefficients."""
         return BranchCutShape.of(problem).needs()
 
     def prepare(self, problem: StructureProblem | None = None, n_jobs: int = 1) -> None:
@@ -36,7 +36,7 @@ class BranchCutSolver(Engine):
             refuse_if_confined(COMPILING, "compiling the search engine")
 
     def tree(self, run: Run) -> SearchTree:
-        """Nodes with a linear programme each."""
+        """Nodes with a linear program each."""
         from marginbn.solvers.branch_cut.engine import Search
 
         return Search(run, self.heuristics)

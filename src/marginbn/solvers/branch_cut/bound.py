@@ -9,7 +9,7 @@ gamma sum_m (w_m - sum_c u_mc) + u . A eta, and y . (rows eta - rhs) >= 0, hence
     v = linear + A^T u + rows^T y,
     f      <= L = gamma sum_m (w_m - sum_c u_mc) - y . rhs + sum_i max over allowed k of i of v_k.
 
-All allowed candidates take part in the maximum, so a linear programme over some of the columns
+All allowed candidates take part in the maximum, so a linear program over some of the columns
 gives a bound for all of them, and L - (max of i - v_k) bounds the structures that choose k.
 
 **Rounding.** Let eps = 2^-53, G_k = |linear_k| + sum_m w_m max_c |A_mc,k| >= |linear + A^T u|_k
@@ -37,6 +37,7 @@ from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_cut.arrays import Instance
 
 EPS = 2.0**-53
+"""Largest relative error of one rounded operation in double precision."""
 
 
 def feasible_multipliers(

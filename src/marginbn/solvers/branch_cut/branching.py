@@ -1,4 +1,4 @@
-"""Splitting a node in two: objects, their children and scores that learn.
+"""Splitting a node in two: branching candidates, their children and pseudo-costs.
 
 * edge {i, j}: absent (no candidate of one contains the other) or present (a row, see
   ``cuts.py``). It is 0 or 1 in every structure and what reversing an arc cannot undo; with
@@ -6,9 +6,9 @@
 * arc j -> i: no candidate of i with j, or only such.
 * candidate k: forbidden, or the only one of its variable.
 
-Scores are products of the expected losses of bound of the two children. Expected losses come from
-pseudo-costs, loss per unit of fractionality as observed for the object, for its kind before that;
-those of objects that are little known are checked by a few strong-branching programmes.
+Scores are products of the expected degradations of the bound in the two children. These come from
+pseudo-costs, the degradation per unit of fractionality as observed for the branching candidate, for
+its kind before that. Candidates with few observations are checked by strong branching.
 """
 
 from __future__ import annotations
@@ -31,31 +31,35 @@ INTEGRAL = 1e-5
 """Closer to 0 or 1 than this counts as decided."""
 
 SMALLEST_UNIT = 1e-3
-"""Losses per unit are not divided by less: nearly decided objects would promise too much."""
+"""Degradations are not divided by fewer units: nearly decided candidates would promise too much."""
 
 RELIABLE = 1
-"""Observations of both sides after which pseudo-costs are believed."""
+"""Observations of both children after which a pseudo-cost needs no trial."""
 
-PROBED, PROBED_AT_ROOT = 3, 16
-"""Objects probed per node at most."""
+TRIALS, TRIALS_AT_ROOT = 3, 16
+"""Branching candidates tried per node at most; the root's choice shapes the whole tree."""
 
 CONSIDERED = 8
-"""Objects with the best expected score that may be probed."""
+"""Branching candidates with the best expected score that may be tried."""
 
 ITERATIONS = 150
-"""Simplex iterations of one probe; its bound is safe whenever it stops."""
+"""Simplex iterations of one trial; its bound is safe whenever it stops."""
+
+
+LEAST_LOSS = 1e-4
+"""Share of the gap that a degradation counts at least, so that no product is zero."""
 
 
 class Split(NamedTuple):
-    """An object: ``first``, ``second`` are (i, j) with i < j, (child, parent) or (k, -1)."""
+    """A branching candidate: (i, j) with i < j, (child, parent) or (k, -1)."""
 
     kind: Kind
     first: int
     second: int
 
 
-class Side(NamedTuple):
-    """What one child changes: candidates that go, and an edge that becomes present."""
+class Child(NamedTuple):
+    """What a child changes: candidates that go, and an edge that becomes present."""
 
     removed: IntArray
     edge: tuple[int, int] | None
@@ -69,12 +73,12 @@ class Side(NamedTuple):
         return candidates, edges
 
 
-def sides(instance: Instance, split: Split, allowed: BoolArray) -> tuple[Side, Side]:
-    """The child where the object is 0 and the one where it is 1."""
+def children_of(instance: Instance, split: Split, allowed: BoolArray) -> tuple[Child, Child]:
+    """The left child, where the branching candidate is 0, and the right one, where it is 1."""
     if split.kind == "edge":
         i, j = split.first, split.second
         both = np.concatenate([instance.holding(i, j), instance.holding(j, i)])
-        return Side(both[allowed[both]], None), Side(np.zeros(0, dtype=np.int64), (i, j))
+        return Child(both[allowed[both]], None), Child(np.zeros(0, dtype=np.int64), (i, j))
     if split.kind == "arc":
         variable = split.first
         chosen = instance.holding(variable, split.second)
@@ -85,13 +89,13 @@ def sides(instance: Instance, split: Split, allowed: BoolArray) -> tuple[Side, S
     others = allowed[group].copy()
     others[chosen - group.start] = False
     rest = np.flatnonzero(others) + group.start
-    return Side(chosen[allowed[chosen]], None), Side(rest, None)
+    return Child(chosen[allowed[chosen]], None), Child(rest, None)
 
 
 def fractional_splits(
     instance: Instance, point: FloatArray, allowed: BoolArray, present: BoolArray
 ) -> list[tuple[Split, float]]:
-    """Undecided objects with their value at the point; edges, then arcs, then candidates."""
+    """Undecided branching candidates with their value at the point; edges, arcs, parent sets."""
     support = np.flatnonzero(point > 0)
     child, members = instance.child[support], instance.members[support]
     arcs = arc_mass(instance.n_variables, child, members, point[support]).T
@@ -112,7 +116,7 @@ def _is_fractional(values: FloatArray) -> BoolArray:
 
 
 def any_split(instance: Instance, point: FloatArray | None, allowed: BoolArray) -> Split:
-    """For points without fractional object: the point's candidate of the largest open variable."""
+    """For points without fractional values: the point's parent set of the largest open variable."""
     sizes = np.add.reduceat(allowed.astype(np.int64), instance.offsets[:-1])
     group = instance.group(int(np.argmax(sizes)))
     worth = np.where(allowed[group], 1.0 if point is None else 1.0 + point[group], 0.0)
@@ -135,9 +139,9 @@ class _Average:
 
 @dataclass
 class PseudoCosts:
-    """Observed losses per unit, by object and side, with averages by kind.
+    """Observed degradations per unit, by branching candidate and child, with averages by kind.
 
-    ``unknown`` is the loss of a kind of which nothing is known.
+    ``unknown`` is the degradation of a kind without observations.
     """
 
     unknown: float = 1.0
@@ -147,17 +151,17 @@ class PseudoCosts:
     of_kind: dict[tuple[Kind, int], _Average] = field(default_factory=lambda: defaultdict(_Average))
 
     def learn(self, split: Split, side: int, unit: float, loss: float) -> None:
-        """A child (side 0 or 1) lost ``loss`` of bound where the object had to move by ``unit``."""
+        """The bound of a child (0 or 1) fell by ``loss`` where the candidate moved by ``unit``."""
         unit = max(unit, SMALLEST_UNIT)
         self.of_split[split, side].add(max(loss, 0.0) / unit)
         self.of_kind[split.kind, side].add(max(loss, 0.0) / unit)
 
     def observations(self, split: Split) -> int:
-        """How often the less known side was seen."""
+        """How often the less known child was seen."""
         return min(self.of_split[split, side].count for side in (0, 1))
 
     def expected(self, split: Split, value: float) -> tuple[float, float]:
-        """Expected losses of the two children."""
+        """Expected degradations of the two children."""
         return self._rate(split, 0) * value, self._rate(split, 1) * (1.0 - value)
 
     def _rate(self, split: Split, side: int) -> float:
@@ -169,25 +173,23 @@ class PseudoCosts:
 
 
 def score(losses: tuple[float, float], scale: float) -> float:
-    """Product score; ``scale`` is a loss that counts as nothing."""
-    floor = 1e-4 * scale
+    """Product of both degradations, each at least a small share of ``scale``, the gap."""
+    floor = LEAST_LOSS * scale
     return max(losses[0], floor) * max(losses[1], floor)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The object, what its losses are measured by (of both sides), and safe bounds of the children
-    (inf where unknown).
-    """
+    """The branching candidate, its value, and safe bounds of the children (inf where unknown)."""
 
     split: Split
-    units: tuple[float, float]
+    value: float = 0.5
     bounds: tuple[float, float] = (math.inf, math.inf)
 
-
-def _moves(value: float) -> tuple[float, float]:
-    """How far an object of that value is from being 0, and from being 1."""
-    return value, 1.0 - value
+    @property
+    def moves(self) -> tuple[float, float]:
+        """How far the value is from 0, and from 1."""
+        return self.value, 1.0 - self.value
 
 
 @dataclass(frozen=True)
@@ -227,80 +229,79 @@ class Chooser:
         present: BoolArray,
         depth: int,
     ) -> Choice:
-        """The object with the best product of losses."""
+        """The branching candidate with the best score."""
         if relaxed.point is None:
-            return Choice(any_split(self._instance, None, allowed), _moves(0.5))
+            return Choice(any_split(self._instance, None, allowed))
         node = _Situation(relaxed, bound, cutoff, allowed, depth)
         found = fractional_splits(self._instance, relaxed.point, allowed, present)
         ranked = sorted(found, key=lambda item: -score(self.costs.expected(*item), node.gap))
-        wanted = CONSIDERED if depth else 2 * PROBED_AT_ROOT
-        considered = list(islice((s for s in ranked if self._splits(s[0], allowed)), wanted))
+        wanted = CONSIDERED if depth else 2 * TRIALS_AT_ROOT
+        undecided = (item for item in ranked if self._splits(item[0], allowed))
+        considered = list(islice(undecided, wanted))
         if not considered:
-            return Choice(any_split(self._instance, relaxed.point, allowed), _moves(0.5))
-        return self._probe_best(considered, node)
+            return Choice(any_split(self._instance, relaxed.point, allowed))
+        return self._try_best(considered, node)
 
     def _splits(self, split: Split, allowed: BoolArray) -> bool:
-        """Whether the object is undecided among the allowed candidates, after fixing."""
-        zero, one = sides(self._instance, split, allowed)
-        return len(zero.removed) > 0 and (one.edge is not None or len(one.removed) > 0)
+        """Whether a branching candidate is undecided among the allowed candidates, after fixing."""
+        left, right = children_of(self._instance, split, allowed)
+        return len(left.removed) > 0 and (right.edge is not None or len(right.removed) > 0)
 
-    def _probe_best(self, considered: list[tuple[Split, float]], node: _Situation) -> Choice:
-        """Probe the unreliable ones among the best, then take the best score."""
-        room = PROBED_AT_ROOT if node.depth == 0 else PROBED
+    def _try_best(self, considered: list[tuple[Split, float]], node: _Situation) -> Choice:
+        """Try the unreliable ones among the best, then take the best score."""
+        room = TRIALS_AT_ROOT if node.depth == 0 else TRIALS
         unreliable = [s for s in considered if self.costs.observations(s[0]) < RELIABLE][:room]
-        probed = self._probe(unreliable, node)
+        tried = self._try_children(unreliable, node)
+        untried = (math.inf, math.inf)
         choices: list[tuple[float, Choice]] = []
         for split, value in considered:
-            if split in probed:
-                losses, bounds = probed[split]
-                choices.append((score(losses, node.gap), Choice(split, _moves(value), bounds)))
-            else:
-                expected = self.costs.expected(split, value)
-                choices.append((score(expected, node.gap), Choice(split, _moves(value))))
+            losses, bounds = tried.get(split) or (self.costs.expected(split, value), untried)
+            choices.append((score(losses, node.gap), Choice(split, value, bounds)))
         return max(choices, key=lambda item: item[0])[1]
 
-    def _probe(
+    def _try_children(
         self, splits: list[tuple[Split, float]], node: _Situation
     ) -> dict[Split, tuple[_Pair, _Pair]]:
-        """Solve the children of some objects, until one child is settled: estimated losses and safe
-        bounds of both.
+        """Strong branching: estimated degradations and safe bounds of both children, until one of
+        them is settled.
         """
         if not splits:
             return {}
         program, pool = self._relaxation.program, self._relaxation.pool
         edges = [split for split, _ in splits if split.kind == "edge"]
         numbers = [pool.edge(split.first, split.second) for split in edges]
-        first, basis = program.begin_probes(numbers)
+        first, basis = program.begin_trials(numbers)
         rows = {s: (first + place, numbers[place]) for place, s in enumerate(edges)}
         results: dict[Split, tuple[_Pair, _Pair]] = {}
         for split, value in splits:
             losses, bounds = [], []
-            for side, change in enumerate(sides(self._instance, split, node.allowed)):
+            moves = Choice(split, value).moves
+            for side, change in enumerate(children_of(self._instance, split, node.allowed)):
                 row = rows[split] if change.edge is not None else None
-                estimate, reached = self._probe_side(node, basis, change, row)
+                estimate, reached = self._try_child(node, basis, change, row)
                 loss = min(max(node.bound - estimate, 0.0), max(node.bound - node.cutoff, 0.0))
-                self.costs.learn(split, side, _moves(value)[side], loss)
+                self.costs.learn(split, side, moves[side], loss)
                 losses.append(loss)
                 bounds.append(min(node.bound, reached))
             results[split] = (losses[0], losses[1]), (bounds[0], bounds[1])
             if min(bounds) <= node.cutoff:  # nothing beats that
                 break
-        program.end_probes(first)
+        program.end_trials(first)
         return results
 
-    def _probe_side(
-        self, node: _Situation, basis: object, change: Side, row: tuple[int, int] | None
+    def _try_child(
+        self, node: _Situation, basis: object, change: Child, row: tuple[int, int] | None
     ) -> tuple[float, float]:
-        """Value of one child's programme without further rounds, and its safe bound.
+        """Value of one child's program without further rounds, and its safe bound.
 
-        ``row`` is the place in the programme and the number of the row of a present edge. Where
+        ``row`` is the place in the program and the number of the row of a present edge. Where
         columns are missing the value is too low and the safe bound too weak; the value is the
         better guide, and only a guide.
         """
         relaxation, loaded = self._relaxation, node.relaxed.loaded
         relaxation.watch.poll()
         place, number = (None, None) if row is None else row
-        solution, multiplier = relaxation.program.probe(
+        solution, multiplier = relaxation.program.solve_child(
             basis, change.removed, place, relaxation.watch.remaining(), ITERATIONS
         )
         if solution.outcome == "infeasible":

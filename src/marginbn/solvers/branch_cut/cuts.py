@@ -8,9 +8,7 @@
   ``members`` as its variables; ``None`` if they know none.
 
 Rows are made once, kept in a :class:`RowPool` and named by their number; nodes store numbers only.
-``RowPool.number(cut)`` makes a row or finds it, ``RowPool.describe(number)`` names it as a
-certificate does. Kinds that are looked for at fractional points have a :class:`Separator` in
-:data:`SEPARATORS`; those without form in certificates are left out where a certificate is written.
+Kinds that are looked for at fractional points have a :class:`Separator`, see ``separators.py``.
 
 The kinds so far:
 
@@ -18,7 +16,7 @@ The kinds so far:
 * :class:`ClassCut` of feature j, for class-restricted candidates: a parent of the class has no
   parents, eta_{j,{}} >= sum of eta_{C,S} over S containing j. It is the cluster {C, j} in other
   terms and implies every cluster with the class in it;
-* :class:`PackingCut` and :class:`FacetCut`;
+* :class:`PackingCut`, and :class:`FacetCut` below;
 * :class:`EdgeCut` {i, j}: the candidates of i with j and of j with i sum to at least 1 where the
   edge is decided to be present (the sum is 0 or 1 in every structure).
 
@@ -31,20 +29,15 @@ and, because the etas of one variable sum to one, equivalently
 
     sum over i in K, k of i with S meeting K  of  eta_k   <=  |K| - 1.
 
-Whichever form has fewer entries becomes the matrix row. Separation looks for K with f(K) < 1 at a
-point, see ``separators.py``.
+Whichever form has fewer entries becomes the matrix row.
 
-**Facets.** What an acyclic graph says about four variables is the parents that each has among them:
-one of 543 points in 28 coordinates, one for every variable and every non-empty set of the other
-three. Their convex hull has facets of a few kinds (Cussens, Jaervisalo, Korhonen & Bartlett 2017):
-coordinates are not negative, those of a variable sum to at most one, clusters, packings, and
+**Facets** of the acyclic graphs over four variables (``docs/theory/linear_programs.rst``):
 
-    sum over the members i and sets J  of  weight(i, J) x(i, J)   <=   most.
+    sum over the members i and sets J  of  weight(i, J) x(i, J)   <=   most,
 
-In a larger graph x(i, J) is the sum of the candidates of i whose parents among the four are J.
-Every kind is given by one representative in :data:`KINDS`: for each member the weights of {a}, {b},
-{c}, {a, b}, {a, c}, {b, c}, {a, b, c}, with a < b < c the other members. Renaming the members gives
-the others.
+x(i, J) being the sum of the candidates of i whose parents among the four are J. :data:`KINDS` has
+one facet of each kind: for each member the weights of {a}, {b}, {c}, {a, b}, {a, c}, {b, c},
+{a, b, c}, with a < b < c the other members. Renaming the members gives the others.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 :meth:`Search.open` finds first incumbents, by a search over orders (linear problems) or by climbing
 (margins), bounds a linear problem by dual ascent, and pushes the root. :meth:`Search.visit` solves
-the programmes of a node, rounds their point, removes candidates by reduced costs, propagates, and
+the programs of a node, rounds their point, removes candidates by reduced costs, propagates, and
 splits.
 
 The node being visited stays in the tree, with the bound it had or a better one that was proved
@@ -25,7 +25,7 @@ from marginbn.problem.problem import StructureProblem, drop_dominated
 from marginbn.solvers.branch_cut import arrays, relaxation
 from marginbn.solvers.branch_cut.arrays import Instance
 from marginbn.solvers.branch_cut.bound import Prices
-from marginbn.solvers.branch_cut.branching import Chooser, PseudoCosts, sides
+from marginbn.solvers.branch_cut.branching import Chooser, PseudoCosts, children_of
 from marginbn.solvers.branch_cut.cuts import RowPool
 from marginbn.solvers.branch_cut.incumbents import IncumbentSearch
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
@@ -53,10 +53,10 @@ FIRST_COLUMNS = 20
 """Columns per variable at the root where columns are priced."""
 
 ASCENTS, ASCENT_ROUNDS = 12, 30
-"""Passes of dual ascent before the first linear programme, and improvements of the best."""
+"""Passes of dual ascent before the first linear program, and improvements of the best."""
 
 ORDERS_AT_ROOT, ORDERS_AT_NODE, NODES_BETWEEN_ORDERS = 300, 10, 4
-"""Effort of the search over orders before the first programme and again after the root's, then
+"""Effort of the search over orders before the first program and again after the root's, then
 every so many nodes; times candidates times variables.
 """
 
@@ -266,8 +266,6 @@ class Search(SearchTree):
         self.frontier.settle(self.visit(node))
         return None
 
-    # ------------------------------------------------------------------ one node
-
     def _claim(self, bound: float) -> None:
         """The node being visited has a better bound."""
         self.frontier.claim(bound)
@@ -282,9 +280,20 @@ class Search(SearchTree):
             return []
         if int(allowed.sum()) == self.instance.n_variables:
             return self._evaluate_leaf(np.flatnonzero(allowed))
-        relaxed = self._relax(node, allowed, present)
+        pool, edges = self.shared.pool, zip(*np.nonzero(present), strict=True)
+        relaxed = self.relaxation.solve(
+            node.warm,
+            allowed,
+            [pool.edge(int(i), int(j)) for i, j in edges],
+            self.frontier.cutoff,
+            relaxation.effort_at(self.instance, node.depth),
+            self._claim,
+        )
         bound = min(node.bound, relaxed.bound)
-        self._learn(node, relaxed)
+        middle, origin = relaxed.middle(self.frontier.cutoff), node.origin
+        if origin is not None and math.isfinite(middle):  # what the split has gained
+            loss = origin.middle - middle
+            self.shared.costs.learn(origin.split, origin.side, origin.unit, loss)
         self.frontier.claim(bound)
         if self.heuristics and relaxed.point is not None and relaxed.prices is not None:
             self._use_point(relaxed.point, relaxed.prices.values)
@@ -296,20 +305,8 @@ class Search(SearchTree):
             if not propagate(self.instance.offsets, self.instance.members, allowed, present):
                 return []
             if node.depth == 0 and self.shared.lists is not None:
-                self.shared.pool.restrict(allowed)  # all other nodes lie below
+                pool.restrict(allowed)  # all other nodes lie below
         return self._split(node, relaxed, bound, allowed, present)
-
-    def _relax(self, node: Node, allowed: BoolArray, present: BoolArray) -> Relaxed:
-        """Solve the programmes of a node."""
-        pool = self.shared.pool
-        return self.relaxation.solve(
-            node.warm,
-            allowed,
-            [pool.edge(int(i), int(j)) for i, j in zip(*np.nonzero(present), strict=True)],
-            self.frontier.cutoff,
-            relaxation.effort_at(self.instance, node.depth),
-            self._claim,
-        )
 
     def _offer(self, chosen: IntArray) -> None:
         """A selection is scored from the definition if it may be better than the best; if it is,
@@ -329,13 +326,6 @@ class Search(SearchTree):
         self.frontier.discard(self.shared.problem.evaluate(chosen))
         self._offer(chosen)
         return []
-
-    def _learn(self, node: Node, relaxed: Relaxed) -> None:
-        """What the split that made the node has gained: middles of brackets are compared."""
-        middle, origin = relaxed.middle(self.frontier.cutoff), node.origin
-        if origin is not None and math.isfinite(middle):
-            loss = origin.middle - middle
-            self.shared.costs.learn(origin.split, origin.side, origin.unit, loss)
 
     def _use_point(self, point: FloatArray, values: FloatArray) -> None:
         """The order of a linear problem's point always, a search from it now and then; of others an
@@ -393,8 +383,8 @@ class Search(SearchTree):
         cutoff = self.frontier.cutoff
         choice = self._chooser.choose(relaxed, bound, cutoff, allowed, present, node.depth)
         children: list[Node] = []
-        for side, change in enumerate(sides(self.instance, choice.split, allowed)):
-            origin = Origin(choice.split, side, choice.units[side], relaxed.middle(cutoff))
+        for side, change in enumerate(children_of(self.instance, choice.split, allowed)):
+            origin = Origin(choice.split, side, choice.moves[side], relaxed.middle(cutoff))
             child, edges = change.apply(allowed, present)
             if not propagate(self.instance.offsets, self.instance.members, child, edges):
                 continue

@@ -1,14 +1,14 @@
-"""Node programmes on HiGHS: one model that rows and columns join and leave.
+"""Node programs on HiGHS: one model that rows and columns join and leave.
 
-Building a programme from scratch in every round costs more than solving it, so the model stays:
+Building a program from scratch in every round costs more than solving it, so the model stays:
 :meth:`Program.load` compares the state that is wanted with the one that is there. Rows that are not
-wanted are deleted; columns that are not are fixed to zero until they are many. The programme is a
+wanted are deleted; columns that are not are fixed to zero until they are many. The program is a
 minimisation; :class:`Solution` speaks of the maximisation again. Nothing here is trusted as a
 bound.
 
 HiGHS has absolute tolerances, so it sees the objective divided by the power of two below the
 problem's scale, and whatever is in the unit of the objective is multiplied by it on the way back.
-Both are exact: weights in another unit give the same programmes.
+Both are exact: weights in another unit give the same programs.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Entries(NamedTuple):
 
 
 class Program:
-    """One HiGHS model for all programmes of a search; :meth:`load` comes first.
+    """One HiGHS model for all programs of a search; :meth:`load` comes first.
 
     Columns are named by the candidate k or, for tau of sample m, by n_candidates + m; rows by the
     number in the pool or, for margin row r, by -1 - r. The first n rows are the convexity rows.
@@ -109,7 +109,7 @@ class Program:
     # ------------------------------------------------------------------ loading
 
     def load(self, warm: Warm, allowed: BoolArray, follows: bool = False) -> None:
-        """Turn the model into the programme of a state; active candidates not allowed are fixed to
+        """Turn the model into the program of a state; active candidates not allowed are fixed to
         zero.
 
         Where the state ``follows`` the last run, with new rows and columns only, the simplex method
@@ -362,11 +362,11 @@ class Program:
             rows[at.explicit],
         )
 
-    # ------------------------------------------------------------------ probing
+    # ------------------------------------------------------------------ strong branching
 
-    def begin_probes(self, numbers: list[int]) -> tuple[int, Any]:
-        """Append structural rows without effect, to be used by :meth:`probe`; the index of the
-        first, and the basis as HiGHS has it.
+    def begin_trials(self, numbers: list[int]) -> tuple[int, Any]:
+        """Append structural rows without effect, for :meth:`solve_child`; the index of the first,
+        and the basis as HiGHS has it.
         """
         first = int(self._highs.getNumRow())
         if numbers:
@@ -374,18 +374,18 @@ class Program:
             self._append_rows(rows, np.full(len(numbers), -np.inf))
         return first, self._highs.getBasis()
 
-    def end_probes(self, first: int) -> None:
+    def end_trials(self, first: int) -> None:
         """Delete the rows again."""
         places = np.arange(first, int(self._highs.getNumRow()), dtype=np.int32)
         if len(places):
             self._highs.deleteRows(len(places), places)
 
-    def probe(
+    def solve_child(
         self, basis: Any, zero: IntArray, row: int | None, seconds: float, iterations: int
     ) -> tuple[Solution, float]:
-        """Solve with allowed candidates fixed to zero and a probe row at one, then put all back.
+        """Solve with allowed candidates fixed to zero and a trial row at one, then put all back.
 
-        Returns the solution and the multiplier of the probe row.
+        Returns the solution and the multiplier of the trial row.
         """
         highs = self._highs
         columns = self._place[zero]

@@ -24,7 +24,7 @@ from marginbn.solvers.run import Limits
 
 PLUNGE = 0.3
 """Share of (best open bound - incumbent) that a child may lie below the best open bound, where it
-profits from the programme that is loaded.
+profits from the program that is loaded.
 """
 
 SMALLEST_TREE = 1_000_000
@@ -44,8 +44,8 @@ first they hardly ever do.
 
 @dataclass(frozen=True)
 class Origin:
-    """The split that made a node: object, side, what its loss is measured by and the middle of the
-    parent's bracket, see ``relaxation.py``.
+    """The split that made a node: branching candidate, child 0 or 1, what its degradation is
+    measured by and the middle of the parent's bracket, see ``relaxation.py``.
     """
 
     split: Split

@@ -1,11 +1,11 @@
-"""The hybrid linear programme of a node: rounds of solving, separating, pricing and bounding.
+"""The hybrid linear program of a node: rounds of solving, separating, pricing and bounding.
 
-One round solves the programme of a :class:`~marginbn.solvers.branch_cut.warm.Warm` state, takes
+One round solves the program of a :class:`~marginbn.solvers.branch_cut.warm.Warm` state, takes
 the safe bound from its multipliers, and then looks for
 
 * violated cuts at the point eta, in the pool and by the kinds of ``separators.py``;
 * samples whose label overestimates them: vio_m = w_m (estimate - min(gamma, min_c a_mc . eta)),
-  the sum of which is the distance of the programme's value from the true value of eta;
+  the sum of which is the distance of the program's value from the true value of eta;
 * candidates without column whose value exceeds the price of their variable.
 
 It stops when nothing is left, when what is left is a small part of the remaining gap, or when the
@@ -30,7 +30,7 @@ from marginbn.solvers.branch_cut.warm import EXPLICIT, Warm, compress, refresh_c
 from marginbn.solvers.run import Run
 
 ALL_COLUMNS, ALL_LINEAR_COLUMNS = 300, 1000
-"""Programmes get all columns up to so many candidates; beyond it columns are priced in. Columns of
+"""Programs get all columns up to so many candidates; beyond it columns are priced in. Columns of
 linear problems are sparse.
 """
 
@@ -49,7 +49,7 @@ problems are sparse: all that can matter stay, as long as they are not too many.
 """
 
 SLACK = 1e-6
-"""Rows of more slack may leave the programme."""
+"""Rows of more slack may leave the program."""
 
 FRESH = 50_000
 """Products after which the cost vector is summed again."""
@@ -69,7 +69,7 @@ class Effort:
 
 
 def all_columns(instance: Instance) -> int:
-    """Candidates up to which programmes get all columns."""
+    """Candidates up to which programs get all columns."""
     return ALL_LINEAR_COLUMNS if instance.n_samples == 0 else ALL_COLUMNS
 
 
@@ -95,18 +95,18 @@ def effort_at(instance: Instance, depth: int) -> Effort:
 class Relaxed:
     """A node after one or several rounds."""
 
-    loaded: Warm  # the state whose programme is loaded in HiGHS
+    loaded: Warm  # the state whose program is loaded in HiGHS
     warm: Warm  # the one for the children
     bound: float = math.inf  # safe; -inf where the node is proven empty, inf if nothing is proven
-    prices: Prices | None = None  # behind the bound; None where no programme was solved
+    prices: Prices | None = None  # behind the bound; None where no program was solved
     point: FloatArray | None = None  # (K,) the last eta
     margins: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))  # (M, rivals) its margins
-    solution: Solution | None = None  # of the last programme
+    solution: Solution | None = None  # of the last program
     value: float = -math.inf  # the largest true value of a point, see :meth:`middle`
 
     def middle(self, cutoff: float) -> float:
         """Middle of what is known about the node's relaxation: its value lies between the bound and
-        the true value of any point. Programmes are solved to a part of the gap, so that bounds
+        the true value of any point. Programs are solved to a part of the gap, so that bounds
         alone say little about what a split has gained.
         """
         if not math.isfinite(self.bound):
@@ -126,7 +126,7 @@ class Relaxed:
 
 
 class HybridRelaxation:
-    """Solves node programmes; one for a search."""
+    """Solves node programs; one for a search."""
 
     row_kinds: Collection[str] | None = None
     """Kinds of rows in certificates to which cuts are restricted; None where none is written."""
@@ -175,7 +175,7 @@ class HybridRelaxation:
                 return replace(best, warm=self._compress(best, allowed, cutoff))
 
     def _solve_round(self, warm: Warm, allowed: BoolArray, follows: bool) -> Relaxed:
-        """Solve one programme; without point if it has no solution or none was found in time.
+        """Solve one program; without point if it has no solution or none was found in time.
 
         The basis of a linear problem stays with HiGHS until the last round.
         """
@@ -213,7 +213,7 @@ class HybridRelaxation:
         return linear + float(instance.weights @ capped) + instance.constant
 
     def _run(self, warm: Warm, allowed: BoolArray, follows: bool) -> tuple[Warm, Solution]:
-        """Solve a programme; one that may be infeasible for lack of columns gets all of them."""
+        """Solve a program; one that may be infeasible for lack of columns gets all of them."""
         while True:
             self.watch.poll()
             self.program.load(warm, allowed, follows)
@@ -228,7 +228,7 @@ class HybridRelaxation:
     def prices(
         self, warm: Warm, solution: Solution, extra: list[tuple[int, float]] | None = None
     ) -> Prices:
-        """The Lagrangian of the programme's multipliers, made feasible first.
+        """The Lagrangian of the program's multipliers, made feasible first.
 
         ``extra`` lists further structural rows with their multipliers.
         """
@@ -333,7 +333,7 @@ class HybridRelaxation:
             return nothing, nothing
         rivals = now.margins.argmin(axis=1)
         rows = np.arange(len(rivals)) * self.instance.n_rivals + rivals
-        excess[np.isin(rows, now.warm.explicit)] = 0.0  # there already: the programme's tolerance
+        excess[np.isin(rows, now.warm.explicit)] = 0.0  # there already: the program's tolerance
         order = np.argsort(-excess, kind="stable")
         left = excess.sum() - np.cumsum(excess[order])
         count = int(np.searchsorted(-left, -tolerance / 4)) + 1
@@ -354,7 +354,7 @@ class HybridRelaxation:
         return np.asarray(instance.weights * np.maximum(estimate - true, 0.0))
 
     def _missing_columns(self, now: Relaxed, allowed: BoolArray, tolerance: float) -> IntArray:
-        """Allowed candidates without column that would improve the programme."""
+        """Allowed candidates without column that would improve the program."""
         assert now.prices is not None
         assert now.solution is not None
         excess = now.prices.values - now.solution.convexity[self.instance.child]

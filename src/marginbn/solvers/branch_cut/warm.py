@@ -8,7 +8,7 @@ Every sample m is treated in one of three ways:
 * *explicit* (``labels[m] = EXPLICIT``): a column tau_m <= gamma and some of its rows a_mc . eta -
   tau_m >= 0.
 
-Each replacement is at least the minimum, so the programme is a relaxation for any labels. Columns
+Each replacement is at least the minimum, so the program is a relaxation for any labels. Columns
 are ordered [eta of the active candidates | tau of the explicit samples], rows [convexity |
 structural | explicit], both by increasing number where numbers exist. Basis statuses use HiGHS'
 numbers. New items get the statuses that keep the basis dual feasible: a new structural row is
@@ -27,6 +27,7 @@ from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_cut.arrays import Instance
 
 SATURATED, EXPLICIT = -1, -2
+"""Labels of samples that are not linear; those of linear ones are rivals, from 0 on."""
 
 LOWER, BASIC, UPPER = 0, 1, 2
 """Basis statuses, numbered as in HiGHS."""

@@ -48,7 +48,7 @@ class DynamicProgrammingSolver(Solver):
         return None
 
     def suits(self, problem: StructureProblem) -> bool:
-        """Where all sets of variables would fit, or nearly: linear programmes are slower then."""
+        """Where all sets of variables would fit, or nearly: linear programs are slower then."""
         return problem.n_variables <= FEW_VARIABLES
 
     def needs(self, problem: StructureProblem, n_jobs: int = 1) -> Needs:

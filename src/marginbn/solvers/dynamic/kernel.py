@@ -12,6 +12,7 @@ from marginbn.problem.array_types import FloatArray, IntArray, WordArray
 from marginbn.solvers.compile import entry, kernel
 
 ONE = np.uint64(1)
+"""One bit, as a word."""
 
 Layer = tuple[WordArray, FloatArray]
 """Sets of one size with their costs."""

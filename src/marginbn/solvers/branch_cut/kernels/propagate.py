@@ -2,7 +2,7 @@
 
 * A variable without allowed candidate makes the node empty.
 * A parent contained in every allowed candidate is a *forced arc*; forced arcs must be acyclic,
-  and whoever is reached from i along them can be no parent of i.
+  and a variable that is reached from i along them can be no parent of i.
 * Of a present edge at least one orientation must stay possible; if only one is, it is forced.
 * Variables are placed one after the other, each as soon as an allowed candidate lies inside the
   placed ones; if this gets stuck there is no acyclic selection (placing a variable never takes a

@@ -21,8 +21,6 @@ Effort is counted in candidates looked at.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from marginbn.problem.array_types import FloatArray, IntArray, WordArray
@@ -40,7 +38,7 @@ SMALLEST_KICK, LARGEST_KICK = 2, 7
 """Moves of one kick, at random between these."""
 
 LOOKUP = 6
-"""What a look into a list costs beside the candidates looked at."""
+"""Candidates that one look into a list costs in addition to those looked at, by timing."""
 
 CROSSED = 4
 """One of so many steps crosses two members instead of kicking one."""
@@ -72,21 +70,20 @@ def choose_all(lists: Lists, order: IntArray, chosen: IntArray, work: IntArray) 
     return total
 
 
-class Walk(NamedTuple):
-    """An order that is being improved."""
-
-    lists: Lists
-    order: IntArray  # (n,)
-    chosen: IntArray  # (n,) candidate of every variable
-    before: WordArray  # (n + 1, words) sets of the first p variables
-    inside: WordArray  # (words,) scratch
-    work: IntArray  # (1,)
-
-
 @kernel
-def _best_place(walk: Walk, place: int) -> tuple[int, float]:
-    """The best place of the variable at ``place``, and the change of cost there."""
-    lists, order, chosen, before, inside, work = walk
+def _best_place(
+    lists: Lists,
+    order: IntArray,
+    chosen: IntArray,
+    before: WordArray,
+    inside: WordArray,
+    work: IntArray,
+    place: int,
+) -> tuple[int, float]:
+    """The best place of the variable at ``place``, and the change of cost there.
+
+    ``chosen`` (n,) are the candidates, ``before`` (n + 1, words) the sets of the first p variables.
+    """
     v = order[place]
     best, best_change = place, 0.0
     last = lists.offsets[v + 1]
@@ -138,27 +135,24 @@ def _move(order: IntArray, place: int, target: int) -> None:
 
 
 @kernel
-def climb_order(
-    lists: Lists, order: IntArray, chosen: IntArray, work: IntArray, limit: int
-) -> float:
-    """Improve an order to a local optimum, or until the work is done; returns its cost."""
+def climb_order(lists: Lists, order: IntArray, chosen: IntArray, work: IntArray) -> float:
+    """Improve an order to a local optimum; returns its cost."""
     n = order.size
     value = choose_all(lists, order, chosen, work)
     if value == np.inf:
         return value
     before = np.zeros((n + 1, lists.masks.shape[1]), dtype=np.uint64)
     inside = np.zeros(lists.masks.shape[1], dtype=np.uint64)
-    walk = Walk(lists, order, chosen, before, inside, work)
     for p in range(n):
         before[p + 1] = before[p]
         add(before[p + 1], order[p])
     place = np.zeros(n, dtype=np.int64)
     least_gain = 1e-12 * value
     unchanged, v = 0, 0
-    while unchanged < n and work[0] < limit:
+    while unchanged < n:
         for p in range(n):
             place[order[p]] = p
-        target, change = _best_place(walk, place[v])
+        target, change = _best_place(lists, order, chosen, before, inside, work, place[v])
         if change < -least_gain:
             _move(order, place[v], target)
             for p in range(min(place[v], target), max(place[v], target) + 1):
@@ -224,7 +218,7 @@ def search_orders(
     order, chosen = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     for a in range(size):
         if np.isnan(costs[a]) and stop[0] == 0:
-            costs[a] = climb_order(lists, orders[a], chosen, work, np.iinfo(np.int64).max)
+            costs[a] = climb_order(lists, orders[a], chosen, work)
     turn = 0
     while work[0] < effort and stop[0] == 0:
         a = turn % size
@@ -237,7 +231,7 @@ def search_orders(
         else:
             order[:] = orders[a]
             _kick(order, state)
-        value = climb_order(lists, order, chosen, work, np.iinfo(np.int64).max)
+        value = climb_order(lists, order, chosen, work)
         is_known = crossed and (np.abs(costs - value) <= 1e-9 * value).any()
         if not (value > costs[a] or is_known):
             orders[a] = order

@@ -9,8 +9,8 @@ import numpy as np
 from marginbn.problem.array_types import FloatArray, IntArray, WordArray
 from marginbn.solvers.compile import kernel
 
-ONE = np.uint64(1)
-LOW = np.uint64(63)
+ONE, LOW = np.uint64(1), np.uint64(63)
+"""One bit, and the bits of a variable's number that are its place in a word of 64."""
 
 
 class Lists(NamedTuple):
