@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 import pytest
 from typer.main import get_command
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import marginbn
+from commands import run
 from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.evaluation import cross_validate
 from marginbn.classifiers.model_file import load_model, save_model
@@ -55,11 +56,6 @@ blue,9.0,b
 green,1.2,a
 blue,8.0,
 """
-
-
-def run(*args: object) -> Result:
-    """Run a command in this process."""
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 def launch(*args: object, **options: Any) -> subprocess.Popen[str]:
@@ -120,7 +116,6 @@ def test_help_names_every_command_and_exit_code() -> None:
 
 @pytest.mark.parametrize("words", [[c] for c in COMMANDS] + [["problem", p] for p in PROBLEMS])
 def test_every_command_has_help(words: list[str]) -> None:
-    """Each command explains itself and its options."""
     result = run(*words, "--help")
     assert result.exit_code == 0
     assert f"Usage: marginbn {' '.join(words)}" in result.stdout
@@ -168,7 +163,6 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_version() -> None:
-    """The version of the package."""
     assert run("--version").stdout == f"marginbn {marginbn.__version__}\n"
 
 
@@ -225,9 +219,7 @@ def test_a_fit_prepares_the_table_once(tmp_path: Path, monkeypatch: pytest.Monke
     assert "drop it, --drop copy, unless" in " ".join(result.stderr.split())
 
 
-def test_an_interrupted_measurement_keeps_the_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_measurement_keeps_the_model(tmp_path, monkeypatch):
     """Ctrl-C in the second fit leaves the measures out, and nothing else."""
     fit_prepared, n_calls = MaxMarginBNClassifier.fit_prepared, count()
 
@@ -263,7 +255,6 @@ def test_the_test_part_of_a_data_set_is_used() -> None:
     ],
 )
 def test_every_method_fits(method: str, options: list[str], tmp_path: Path) -> None:
-    """Each method learns, saves, and its file predicts."""
     path = tmp_path / "m.json"
     result = run("fit", "iris", "--method", method, "-o", path, *options)
     assert result.exit_code == 0, result.output
@@ -315,7 +306,6 @@ def test_options_reach_the_classifier(tmp_path: Path) -> None:
 
 
 def test_a_limit_is_exit_code_3() -> None:
-    """The search ended before its proof."""
     command = ["fit", "wine", "--method", "max-margin", "--json", "--holdout", 0]
     assert run(*command, "--time-limit", 1e-9).exit_code == 3
 
@@ -351,7 +341,6 @@ def test_warnings_are_single_lines(toy: Path) -> None:
 
 
 def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -> None:
-    """A wrong file, a wrong column, a wrong model."""
     assert "No such file" in one_line_error(run("fit", tmp_path / "none.csv", "-t", "y"))
     assert "no data set 'irsi'; try iris" in one_line_error(run("fit", "irsi"))
     assert "no column 'Y'" in one_line_error(run("fit", toy, "-t", "Y"))
@@ -416,7 +405,6 @@ def test_interrupts_before_a_result_are_exit_code_130(monkeypatch: pytest.Monkey
 
 
 def test_memory_errors_name_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Out of memory is told, not dumped."""
 
     def exhausted(*_: object) -> None:
         raise MemoryError
@@ -473,7 +461,6 @@ def test_columns_are_matched_by_name(toy: Path, tmp_path: Path) -> None:
 
 
 def test_missing_columns_are_named(iris_model: Path, toy: Path) -> None:
-    """A table without the features cannot be predicted."""
     line = one_line_error(run("predict", iris_model, toy))
     assert "lacks columns" in line
     assert "'petal width (cm)'" in line
@@ -497,7 +484,6 @@ def test_separators_that_few_files_have(toy: Path, tmp_path: Path, sign: str) ->
 
 @pytest.mark.parametrize("text", ["full name\nAnna\nBo Li\n", "body mass\n1.5\n2.5\n", "y\na b\n"])
 def test_spaces_in_one_column_separate_nothing(tmp_path: Path, text: str) -> None:
-    """In its name, or in some of its texts."""
     (tmp_path / "t.csv").write_text(text)
     assert run("inspect", tmp_path / "t.csv").exit_code == 0
 
@@ -611,9 +597,7 @@ def test_a_data_set_by_name_is_its_table(tmp_path: Path) -> None:
     assert ours["quality"] == theirs["quality"]
 
 
-def test_an_existing_file_wins_over_a_data_set(
-    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_existing_file_wins_over_a_data_set(toy, tmp_path, monkeypatch):
     """A file called iris is the user's, whatever we have by that name."""
     monkeypatch.chdir(tmp_path)
     toy.rename(tmp_path / "iris")
@@ -624,7 +608,6 @@ def test_an_existing_file_wins_over_a_data_set(
 
 
 def test_kinds_may_contain_equal_signs() -> None:
-    """The last equal sign separates name and kind."""
     assert parse_kinds(["a=b=numeric"]) == {"a=b": "numeric"}
     assert parse_kinds(None) == "auto"
 
@@ -652,7 +635,6 @@ def test_progress_rewrites_one_line_on_a_terminal(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_fails_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error wipes the line and adds no other."""
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     with pytest.raises(ZeroDivisionError), ProgressLine():
@@ -662,7 +644,6 @@ def test_what_fails_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_progress_is_silent_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Quiet means not a byte."""
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     with ProgressLine(enabled=False) as progress:
@@ -703,7 +684,6 @@ def test_ctrl_c_keeps_the_best_structure() -> None:
 
 
 def test_a_reader_that_leaves_is_no_error(iris_model: Path, tmp_path: Path) -> None:
-    """`| head -1` gets its line and nobody complains."""
     features = load_dataset("iris").train.drop("class").names
     many = "1.0,2.0,3.0,4.0\n" * 20_000  # more than a pipe holds
     (tmp_path / "rows.csv").write_text(f"{','.join(features)}\n{many}")

@@ -51,7 +51,6 @@ def test_interrupted_and_continued(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["tan", "naive-bayes"])
 def test_methods_without_a_search_have_no_checkpoint(tmp_path: Path, method: str) -> None:
-    """The option would do nothing, so it is refused."""
     result = run("fit", "iris", "--method", method, "--checkpoint", tmp_path / "c")
     assert result.exit_code == 2
     assert "has no meaning with --method" in " ".join(result.stderr.split())

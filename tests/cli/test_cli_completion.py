@@ -26,7 +26,6 @@ def complete(words: str, shell: str = "bash") -> list[str]:
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
 def test_commands_and_options_are_completed(shell: str) -> None:
-    """As the scripts of --show-completion ask for them."""
     assert complete("marginbn pre", shell) == ["predict"]
     if shell == "bash":
         assert "--allow-missing-columns" in complete("marginbn predict --al", shell)

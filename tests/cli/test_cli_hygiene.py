@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from commands import run
 from marginbn import NaiveBayesClassifier, describe
-from marginbn.cli import app
 from marginbn.cli.running import harmless
 from marginbn.network.wording import visible
 from seeds import slow
@@ -24,11 +23,6 @@ CLEAR, TITLE, FORGED = "\x1b[2J", "\x1b]0;title\x07", "x\nProved: every structur
 FEATURES = (f"a{CLEAR}", FORGED, "b\u202egnp.exe", "c\x9b31m", "d\x7f\r")
 CLASS = f"y{TITLE}"
 EXACT = ["--method", "max-margin", "--max-parents", "1"]
-
-
-def run(*args: object) -> Result:
-    """Run a command in this process."""
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 @pytest.fixture
@@ -87,9 +81,7 @@ def check_clean(text: str) -> None:
         "fit {t} --require {esc}",
     ],
 )
-def test_terminals_see_no_control_characters(
-    table: Path, model: Path, tmp_path: Path, command: str
-) -> None:
+def test_terminals_see_no_control_characters(table, model, tmp_path, command):
     """On stdout and stderr, whatever the command and however it ends."""
     words = {"t": table, "m": model, "d": tmp_path, "y": CLASS, "esc": f"z{CLEAR}{TITLE}\u202e"}
     args = [word.format(**words) for word in command.split()]
@@ -105,7 +97,6 @@ def test_terminals_see_no_control_characters(
 
 
 def test_a_proof_and_scores_are_shown_clean(table: Path, tmp_path: Path) -> None:
-    """The commands that read what others wrote."""
     proof, scores = tmp_path / "p.cert", tmp_path / "s.jkl"
     run(
         "fit",
@@ -135,7 +126,6 @@ def test_a_proof_and_scores_are_shown_clean(table: Path, tmp_path: Path) -> None
 
 
 def test_names_are_shown_escaped_not_left_out(model: Path) -> None:
-    """So that one sees what is in a table."""
     shown = run("show", model, "--tables").stdout
     for part in (r"a\x1b[2J", r"x\nProved", r"b\u202egnp", r"c\x9b31m", r"d\x7f", r"no\x1b[2J"):
         assert part in shown
@@ -159,9 +149,7 @@ def test_other_scripts_stay_as_they_are() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal of one's own")
 @pytest.mark.parametrize("command", ["predict {m} {t} --proba", slow("export {m} --to dot")])
-def test_data_are_clean_on_a_terminal_and_as_they_are_in_a_pipe(
-    table: Path, model: Path, command: str
-) -> None:
+def test_data_are_clean_on_a_terminal_and_as_they_are_in_a_pipe(table, model, command):
     """A file must hold the labels themselves, a screen must not obey them."""
     args = [word.format(m=model, t=table) for word in command.split()]
     whole = [sys.executable, "-m", "marginbn", *args]

@@ -58,7 +58,6 @@ def run_script(script: str, *args: object, **options: Any) -> subprocess.Complet
 @pytest.mark.parametrize("name", CODES)
 @pytest.mark.parametrize("module", ["typer", slow("numpy"), slow("scipy.special"), "sklearn.base"])
 def test_signals_while_loading(name: str, module: str) -> None:
-    """One line, no traceback, whichever library is being imported."""
     act = f"signal.raise_signal(signal.{name})"
     done = run_script(AT_IMPORT.format(module=module, act=act), "fit", "iris", *EXACT)
     assert (done.returncode, done.stdout, done.stderr) == (CODES[name], "", LINES[name])
@@ -118,7 +117,6 @@ def test_signals_during_a_search_lose_nothing(name: str, jobs: int) -> None:
 
 
 def test_a_closed_terminal_keeps_the_result(tmp_path: Path) -> None:
-    """SIGHUP, and nobody reads what is printed any more."""
     files = [tmp_path / name for name in ("m", "c", "p")]
     options = ["-o", files[0], "--checkpoint", files[1], "--certificate", files[2]]
     options += ["--method", "max-margin", "--holdout", 0, "--time-limit", 600]
@@ -153,9 +151,7 @@ CV = [*EXACT, "--method", "max-margin-cv", "--p", 0.8, "--jobs", 2]
     ("name", "options"),
     [("SIGINT", EXACT), slow("SIGTERM", EXACT), slow("SIGHUP", EXACT), slow("SIGTERM", CV)],
 )
-def test_a_signal_while_a_result_is_written_waits(
-    name: str, options: list[Any], tmp_path: Path
-) -> None:
+def test_a_signal_while_a_result_is_written_waits(name, options, tmp_path):
     """The search is over, and its result is kept; idle workers do not keep the program alive."""
     script = f"""
 import signal
@@ -187,7 +183,6 @@ def test_outputs_are_tried_before_the_search(option: str, tmp_path: Path) -> Non
 
 
 def test_other_outputs_are_tried_first_too(tmp_path: Path) -> None:
-    """Before a model or a table is read."""
     absent = tmp_path / "no" / "x.mps"
     for args in (
         ["predict", "no-model", "iris", "-o", absent],
@@ -198,9 +193,7 @@ def test_other_outputs_are_tried_first_too(tmp_path: Path) -> None:
         assert "cannot write" in one_line_error(run(*args))
 
 
-def test_a_result_that_cannot_be_saved_goes_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_result_that_cannot_be_saved_goes_elsewhere(tmp_path, monkeypatch):
     """The disk got full during the search: the summary is printed and the model is beside."""
     from marginbn.classifiers import model_file
 
@@ -222,9 +215,7 @@ def test_a_result_that_cannot_be_saved_goes_elsewhere(
     assert json.loads(result.stdout)["objective"] == load_model(rescued).result_.objective
 
 
-def test_a_rescue_tries_folder_after_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rescue_tries_folder_after_folder(tmp_path, monkeypatch):
     """The working folder, that for temporary files; then the first error is told."""
     monkeypatch.chdir(tmp_path)
     tried: list[str] = []

@@ -17,7 +17,6 @@ CHUNKS = [
 
 
 def test_csv_of_several_chunks() -> None:
-    """Awkward texts in quotes, missing values empty."""
     stream = io.StringIO()
     write_csv_chunks(stream, CHUNKS)
     lines = ["id,n,class", '"a,b",0.1,=1+1', '"""",,', ",1e-300,no", "c,2,=1+1"]
@@ -25,7 +24,6 @@ def test_csv_of_several_chunks() -> None:
 
 
 def test_parquet_keeps_types(tmp_path: Path) -> None:
-    """Numbers, texts and missing values come back."""
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "out.parquet"
     write_parquet_chunks(path, CHUNKS)

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
+from commands import run
 from marginbn import load_model
-from marginbn.cli import app
-
-
-def run(*arguments: Any) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture
@@ -33,7 +27,6 @@ def raw(tmp_path: Path) -> Path:
 
 
 def test_inspect_says_what_a_fit_would_do(raw: Path) -> None:
-    """Text and JSON."""
     result = run("inspect", raw, "--target", "y")
     assert result.exit_code == 0
     assert "left out as identifiers: 'name' (90 of 90 values differ)" in result.stdout
@@ -46,7 +39,6 @@ def test_inspect_says_what_a_fit_would_do(raw: Path) -> None:
 
 
 def test_inspect_without_a_class(raw: Path) -> None:
-    """A file without --target: all columns alike."""
     result = run("inspect", raw)
     assert result.exit_code == 0
     assert "90 rows, 5 columns, no class" in result.stdout
@@ -81,7 +73,6 @@ def test_fit_says_it_and_the_file_keeps_it(raw: Path, tmp_path: Path) -> None:
 
 
 def test_quality_stands_in_the_json(raw: Path) -> None:
-    """Of the rows held out, and of each method."""
     record = json.loads(run("fit", raw, "-t", "y", "--method", "tan", "--json", "-q").stdout)
     assert record["quality"]["n_rows"] == 18
     arguments = ["--method", "tan", "--folds", 3, "--class-weight", "yes=2"]
@@ -93,14 +84,12 @@ def test_quality_stands_in_the_json(raw: Path) -> None:
 
 @pytest.mark.parametrize("weight", ["even", "yes=much", "=2"])
 def test_wrong_class_weights_are_usage_errors(raw: Path, weight: str) -> None:
-    """The option is named."""
     result = run("fit", raw, "-t", "y", "--method", "tan", "--class-weight", weight)
     assert result.exit_code == 2
     assert "--class-weight" in result.stderr
 
 
 def test_a_type_slip_at_prediction_is_told_once(raw: Path, tmp_path: Path) -> None:
-    """With the probabilities too."""
     model, other = tmp_path / "m.json", tmp_path / "upper.csv"
     run("fit", raw, "-t", "y", "--method", "tan", "--drop", "since", "-o", model)
     other.write_text(raw.read_text().replace("basic", "BASIC"))

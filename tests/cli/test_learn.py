@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from commands import run
 from marginbn import BayesianNetworkLearner, load_model, load_network
-from marginbn.cli import app
 from marginbn.cli.running import DONE, OPEN_GAP
 from marginbn.datasets import load_dataset
-
-
-def run(*args: object) -> Any:
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 def test_everything_is_written_and_the_same(tmp_path: Path) -> None:

@@ -59,7 +59,6 @@ def test_every_option_exists(parameter: str) -> None:
 
 
 def test_commands_speak_of_options(tmp_path: Path) -> None:
-    """In errors and in the look at the data."""
     path = tmp_path / "t.csv"
     path.write_text("id,y\n" + "".join(f"k{i},{i % 2}\n" for i in range(40)), encoding="utf-8")
     found = CliRunner().invoke(app, ["fit", str(path), "--target", "y", "--method", "naive-bayes"])

@@ -10,15 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
+from commands import run
 from marginbn import NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.model_file import load_model, save_model
-from marginbn.cli import app
 from marginbn.data import preparation, source, text_files
 from marginbn.data.table import read_table
 from marginbn.exceptions import DataWarning
@@ -31,11 +30,6 @@ ROWS = """id,colour,size,code,kind
 11,blue,9.0,x,b
 12,?,1.2,1,a
 """
-
-
-def run(*args: object, **options: Any) -> Result:
-    """Run a command in this process."""
-    return CliRunner().invoke(app, [str(a) for a in args], **options)
 
 
 def rows_of(result: Result) -> list[list[str]]:
@@ -63,7 +57,6 @@ def model(tmp_path: Path, table: Path) -> Path:
 
 
 def test_stdin_is_read_like_a_file(model: Path, table: Path) -> None:
-    """A dash stands for it."""
     from_file = rows_of(run("predict", model, table, "--proba", "-q"))
     assert from_file == rows_of(run("predict", model, "-", "--proba", "-q", input=ROWS))
     assert len(from_file) == 7
@@ -84,9 +77,7 @@ def test_a_pipe_is_read_as_csv(model: Path, table: Path, tmp_path: Path) -> None
     assert found == rows_of(run("predict", model, table, "--proba", "-q"))
 
 
-def test_chunks_change_nothing(
-    model: Path, table: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_chunks_change_nothing(model, table, monkeypatch, tmp_path):
     """However the rows are cut: text that looks like a number stays the text it was."""
     expected = rows_of(run("predict", model, table, "--proba", "-q"))
     classifier = load_model(model)
@@ -156,7 +147,6 @@ def test_parquet_in_and_out(model: Path, table: Path, tmp_path: Path) -> None:
 
 
 def test_encoding_is_said(tmp_path: Path) -> None:
-    """Latin-1 in, the same answers."""
     X, y = [["müde"], ["froh"], ["müde"], ["froh"]], ["a", "b", "a", "b"]
     save_model(NaiveBayesClassifier().fit(X, y), tmp_path / "m.json")
     path = tmp_path / "rows.csv"
@@ -186,14 +176,12 @@ def test_a_bad_row_leaves_the_old_output_alone(model: Path, table: Path, tmp_pat
 
 
 def test_json_holds_all_columns(model: Path, table: Path) -> None:
-    """By name."""
     found = json.loads(run("predict", model, table, "--keep", "id", "--json", "-q").stdout)
     assert list(found) == ["id", "kind", "probability"]
     assert found["id"] == ["7", "8", "9", "10", "11", "12"]
 
 
 def test_the_program_loads_neither_pandas_nor_measures(model: Path, table: Path) -> None:
-    """They would take longer than the answers."""
     code = (
         "import sys\n"
         "from marginbn.__main__ import main\n"

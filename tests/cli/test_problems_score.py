@@ -5,18 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
+from commands import run
 from marginbn import BayesianNetworkLearner, load_scores, local_scores
-from marginbn.cli import app
 from marginbn.datasets import load_dataset
-
-
-def run(*args: object) -> Any:
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 def test_all_columns_alike(tmp_path: Path) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from marginbn.cli import app
+from commands import run
 from marginbn.proof import exact
 
 TRIANGLE = """3
@@ -24,10 +22,6 @@ C 2
 -3.6 0
 -2.5 1 B
 """
-
-
-def run(*args: object) -> Any:
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 @pytest.fixture
@@ -70,7 +64,6 @@ def test_a_proof_about_a_score_file(triangle: Path, tmp_path: Path) -> None:
 
 
 def test_the_answer_in_words(triangle: Path) -> None:
-    """Verdict first, then numbers, then who has which parents."""
     result = run("problem", "solve", triangle, "-q")
     lines = result.stdout.splitlines()
     assert lines[0] == "Proved: best score of all allowed structures."
@@ -79,7 +72,6 @@ def test_the_answer_in_words(triangle: Path) -> None:
 
 
 def test_malformed_scores_are_told_by_line(tmp_path: Path) -> None:
-    """File, line and reason in one line."""
     path = tmp_path / "bad.jkl"
     path.write_text("1\nA 1\nmuch 0\n")
     result = run("problem", "solve", path)
@@ -96,10 +88,7 @@ def test_malformed_scores_are_told_by_line(tmp_path: Path) -> None:
         (["--gap", -1], "greater than or equal to 0"),
     ],
 )
-def test_wrong_options_are_usage_errors(
-    triangle: Path, options: list[object], message: str
-) -> None:
-    """As for every command."""
+def test_wrong_options_are_usage_errors(triangle, options, message):
     result = run("problem", "solve", triangle, *options)
     assert result.exit_code == 2
     assert message in result.stderr

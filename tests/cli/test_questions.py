@@ -9,21 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
+from commands import run
 from marginbn import BNClassifier, NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.model_file import load_model, save_model
-from marginbn.cli import app
 from marginbn.data.labelled import CLASS_NAME
 from marginbn.data.table import as_table
 from marginbn.datasets import load_dataset
 
 NAMES = ["Age", "Sex", "Pclass", "a=b"]
-
-
-def run(*args: object, **options: Any) -> Result:
-    """Run a command in this process."""
-    return CliRunner().invoke(app, [str(a) for a in args], **options)
 
 
 def error_of(result: Result) -> str:
@@ -84,7 +79,6 @@ def test_ask_for_other_variables(model: Path) -> None:
 
 
 def test_ask_says_of_the_class_what_predict_says(tmp_path: Path) -> None:
-    """To the last digit."""
     data = load_dataset("corral").train
     classifier = TANClassifier().fit(data.drop("class"), data.column("class"))
     save_model(classifier, tmp_path / "m.json")
@@ -108,7 +102,6 @@ def test_ask_says_of_the_class_what_predict_says(tmp_path: Path) -> None:
     ],
 )
 def test_ask_says_what_is_wrong(model: Path, text: str, reason: str) -> None:
-    """One line that names the variable and the remedy."""
     assert reason in error_of(run("ask", model, text))
 
 
@@ -142,7 +135,6 @@ def test_explain_is_what_python_says(model: Path) -> None:
 
 
 def test_explain_sums_out_absent_columns(model: Path) -> None:
-    """Only if that is allowed."""
     few = "Sex\nmale\n"
     assert "lacks columns" in error_of(run("explain", model, "-", input=few))
     result = run("explain", model, "-", "--allow-missing-columns", "--json", input=few)

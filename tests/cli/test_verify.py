@@ -101,7 +101,6 @@ def test_the_statement_is_printed(table: Path, proof: Path, model: Path) -> None
 
 
 def test_the_statement_is_in_the_json(table: Path, proof: Path, model: Path) -> None:
-    """The same for programs, and the structure in full."""
     record = run_json("verify", proof, "--data", table, "--model", model)
     assert record["verified"]
     assert record["optimal"]
@@ -118,7 +117,6 @@ def test_the_statement_is_in_the_json(table: Path, proof: Path, model: Path) -> 
 
 
 def test_a_table_needs_a_model(table: Path, proof: Path) -> None:
-    """Its coding says which states the values are."""
     code, text = run("verify", proof, "--data", table)
     assert code == 2
     assert "needs --model" in text
@@ -164,7 +162,6 @@ def test_what_was_not_asked_for_is_told_first(table: Path) -> None:
 
 
 def test_rows_that_miss_values_are_told(table: Path) -> None:
-    """They are no part of the proof."""
     table.write_text(table.read_text() + ",1,1,y\n")
     proof, model = fit(table, "c")
     told = ["1 of the 101 rows left out: they have missing values"]
@@ -316,7 +313,6 @@ def test_a_gap_is_refused_by_strict(tmp_path: Path, capsys: pytest.CaptureFixtur
     ],
 )
 def test_another_statement_is_refuted(said: dict[str, Any], reason: str, proof: Path) -> None:
-    """By both checkers, with the difference."""
     code, text = run("verify", proof, "--statement", json.dumps(said))
     assert code == 1
     assert text.startswith("REFUTED the certificate proves another statement")
@@ -381,10 +377,7 @@ def test_a_score_has_no_gamma(table: Path, tmp_path: Path) -> None:
     assert "gamma is no part of the statement" in text
 
 
-def test_a_network_without_a_class_speaks_of_variables(
-    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Never of classes and margins, in both checkers."""
+def test_a_network_without_a_class_speaks_of_variables(table, tmp_path, capsys):
     proof, model = tmp_path / "n.cert", tmp_path / "n.json"
     assert run("learn", table, "-q", "--certificate", proof, "-o", model)[0] == 0
     statement = {"score": "mdl", "max_parents": 3, "required": [], "forbidden": []}
@@ -428,9 +421,7 @@ def test_verify_compares_a_model(model: Path, table: Path, tmp_path: Path) -> No
     assert "fingerprint of the data is" in text
 
 
-def test_show_report_and_predict_claim_until_a_proof_was_checked(
-    model: Path, table: Path, tmp_path: Path
-) -> None:
+def test_show_report_and_predict_claim_until_a_proof_was_checked(model, table, tmp_path):
     """Claimed, then verified; predict prints nothing where nothing is checked."""
     proof, page = tmp_path / "model.cert", tmp_path / "page.html"
     roads = (["show", model], ["predict", model, table], ["report", model, "-o", page])
@@ -451,10 +442,7 @@ def test_show_report_and_predict_claim_until_a_proof_was_checked(
     assert (checked["proved"], checked["evidence"]["source"]) == (True, "certificate")
 
 
-def test_a_certificate_of_something_else_ends_show(
-    model: Path, table: Path, tmp_path: Path
-) -> None:
-    """One line that says what differs."""
+def test_a_certificate_of_something_else_ends_show(model, table, tmp_path):
     other, _ = fit(table, "other", "--p", 0.8)
     code, text = run("show", model, "--certificate", other)
     assert code == 1

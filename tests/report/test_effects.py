@@ -8,7 +8,6 @@ import pytest
 from sklearn.datasets import load_iris
 
 from marginbn import BNClassifier, MaxMarginBNClassifier, NaiveBayesClassifier, Search
-from marginbn.classifiers import BaseBNClassifier
 from marginbn.report.comparison import read_rows
 from marginbn.report.effects import (
     BARS,
@@ -34,9 +33,7 @@ def iris() -> tuple[pd.DataFrame, pd.Series]:
     [MaxMarginBNClassifier(max_parents=1, search=Search(solver="branch_bound")), BNClassifier()],
     ids=["counted", "trained"],
 )
-def test_effects_are_the_classifiers_answers(
-    classifier: BaseBNClassifier, iris: tuple[pd.DataFrame, pd.Series]
-) -> None:
+def test_effects_are_the_classifiers_answers(classifier, iris):
     """One state known and nothing else: posterior has the same numbers."""
     fitted = classifier.fit(*iris)
     effects = measure_effects(fitted)
@@ -64,9 +61,7 @@ def test_counts_points_and_bands_by_hand() -> None:
     assert effects.counts.tolist() == [[3, 1], [1, 5]]
 
 
-def test_without_rows_the_network_says_how_many_there_are(
-    iris: tuple[pd.DataFrame, pd.Series],
-) -> None:
+def test_without_rows_the_network_says_how_many_there_are(iris):
     """Expected rows are close to counted ones, so the bands are too."""
     fitted = BNClassifier().fit(*iris)
     alone, counted = measure_effects(fitted), measure_effects(fitted, read_rows(fitted, *iris))
@@ -116,7 +111,6 @@ def test_many_states_become_eight_groups() -> None:
 
 
 def test_numbers_are_rounded_for_the_page() -> None:
-    """A line per class, a column per state."""
     counts = np.array([[1.0, 3.0], [3.0, 1.0]])
     (record,) = effect_values([Effect(1, counts / 8, counts)])
     assert record["values"] == [[0.25, 0.75], [0.75, 0.25]]
@@ -125,5 +119,4 @@ def test_numbers_are_rounded_for_the_page() -> None:
 
 
 def test_one_class_has_no_effects() -> None:
-    """There is nothing to tell apart."""
     assert measure_effects(NaiveBayesClassifier().fit([["a"], ["b"]], ["c", "c"])) is None

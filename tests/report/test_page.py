@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
-from typer.testing import CliRunner
 
+from commands import run
 from marginbn import (
     BNClassifier,
     DataWarning,
@@ -33,7 +33,6 @@ from marginbn import (
     make_report,
     save_model,
 )
-from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.evaluation import (
     LogisticBaseline,
     MajorityBaseline,
@@ -41,7 +40,6 @@ from marginbn.classifiers.evaluation import (
     cross_validate,
 )
 from marginbn.classifiers.measures import Quality
-from marginbn.cli import app
 from marginbn.report import page as assets
 from marginbn.report.charts import Markup, element
 from marginbn.report.comparison import compare_by_folds, compare_on_test, read_rows, unfitted
@@ -117,9 +115,7 @@ def margin(iris: tuple[pd.DataFrame, pd.Series]) -> MaxMarginBNClassifier:
     return MaxMarginBNClassifier(max_parents=1, search=Search(solver="branch_bound")).fit(*iris)
 
 
-def test_a_page_has_all_sections_and_the_verdict(
-    margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series], tmp_path: Path
-) -> None:
+def test_a_page_has_all_sections_and_the_verdict(margin, iris, tmp_path):
     """Verdict, numbers, sections with headings, a link to each, accuracies of three methods."""
     make_report(margin, *iris, title="Flowers", n_folds=5).save(tmp_path / "r.html")
     page = read_page(tmp_path / "r.html")
@@ -134,10 +130,7 @@ def test_a_page_has_all_sections_and_the_verdict(
         assert words in page.text
 
 
-def test_the_embedded_network_is_the_classifiers_bit_for_bit(
-    margin: MaxMarginBNClassifier, tmp_path: Path
-) -> None:
-    """Names, parents, and every float of the tables."""
+def test_the_embedded_network_is_the_classifiers_bit_for_bit(margin, tmp_path):
     make_report(margin).save(tmp_path / "r.html")
     values = read_page(tmp_path / "r.html").values["network"]
     network = margin.network_
@@ -174,10 +167,7 @@ def test_an_open_search_says_within(margin: MaxMarginBNClassifier) -> None:
     ],
     ids=lambda c: type(c).__name__,
 )
-def test_every_classifier_has_a_page(
-    classifier: BaseBNClassifier, iris: tuple[pd.DataFrame, pd.Series], tmp_path: Path
-) -> None:
-    """All families, with rows and without."""
+def test_every_classifier_has_a_page(classifier, iris, tmp_path):
     fitted = classifier.fit(*iris)
     make_report(fitted).save(tmp_path / "alone.html")
     assert "Not measured on held-out rows" in read_page(tmp_path / "alone.html").text
@@ -215,9 +205,7 @@ def test_the_file_is_plain_utf_8_without_odd_characters(tmp_path: Path) -> None:
     assert not re.search("[\x00\u2028\u202e]", text)
 
 
-def test_the_policy_allows_the_script_of_the_page_only(
-    margin: MaxMarginBNClassifier, tmp_path: Path
-) -> None:
+def test_the_policy_allows_the_script_of_the_page_only(margin, tmp_path):
     """The hash in the page's policy is that of its script, and nothing may be loaded."""
     make_report(margin).save(tmp_path / "r.html")
     page = read_page(tmp_path / "r.html")
@@ -230,9 +218,7 @@ def test_the_policy_allows_the_script_of_the_page_only(
     assert policy.startswith("default-src 'none';")
 
 
-def test_the_page_links_to_nothing(
-    margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series], tmp_path: Path
-) -> None:
+def test_the_page_links_to_nothing(margin, iris, tmp_path):
     """No address outside the file, in no attribute and no style."""
     make_report(margin, *iris, n_folds=2).save(tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -279,7 +265,6 @@ def test_scripts_import_only_what_comes_before() -> None:
 
 
 def test_scripts_never_make_markup_of_text() -> None:
-    """Names only ever become text nodes."""
     for script in assets.SCRIPTS:
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function",
@@ -287,10 +272,7 @@ def test_scripts_never_make_markup_of_text() -> None:
         )
 
 
-def test_folds_are_those_of_evaluate(
-    margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series]
-) -> None:
-    """The page's accuracies are cross_validate's, method by method."""
+def test_folds_are_those_of_evaluate(margin, iris):
     rows = read_rows(margin, *iris)
     comparison = compare_by_folds(margin, rows, 3)
     makers = {
@@ -346,9 +328,7 @@ def test_the_method_is_repeated_with_its_settings(iris: tuple[pd.DataFrame, pd.S
     assert (repeated.gammas, repeated.cv) == ([1.0], None)
 
 
-def test_an_interrupt_leaves_the_accuracy_out(
-    margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series], tmp_path: Path
-) -> None:
+def test_an_interrupt_leaves_the_accuracy_out(margin, iris, tmp_path):
     """Ctrl-C while folds are measured still gives a page, which says what is missing."""
 
     def interrupt(*_: object) -> None:
@@ -360,10 +340,7 @@ def test_an_interrupt_leaves_the_accuracy_out(
     assert "The comparison with simpler methods was interrupted" in text
 
 
-def test_wrong_arguments_are_told(
-    margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series], tmp_path: Path
-) -> None:
-    """Each message names the argument; nothing is written."""
+def test_wrong_arguments_are_told(margin, iris, tmp_path):
     X, y = iris
     path = tmp_path / "r.html"
     with pytest.raises(InputError, match="X and y must be given together"):
@@ -386,9 +363,7 @@ def test_large_tables_stay_small_files() -> None:
     assert len(json.dumps(network_values(network))) < 11 * cells + 10_000
 
 
-def test_same_input_same_page(
-    margin: MaxMarginBNClassifier, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_same_input_same_page(margin, monkeypatch):
     """Making it twice gives the same bytes, but for the day."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     assert make_report(margin).html == make_report(margin).html
@@ -397,9 +372,7 @@ def test_same_input_same_page(
 # --- what the first screen says -------------------------------------------------------------------
 
 
-def test_quality_and_proof_are_told_and_neither_hides_the_other(
-    margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series]
-) -> None:
+def test_quality_and_proof_are_told_and_neither_hides_the_other(margin, iris):
     """The accuracy with its interval next to the proof; and that nothing was measured."""
     X, y = iris
     page = Page(make_report(margin, X, y, n_folds=3).html)
@@ -461,9 +434,7 @@ def default() -> BNClassifier:
         return BNClassifier().fit(*two_classes())
 
 
-def test_the_accuracy_of_the_page_is_that_of_the_held_out_rows(
-    default: BNClassifier, tmp_path: Path
-) -> None:
+def test_the_accuracy_of_the_page_is_that_of_the_held_out_rows(default, tmp_path):
     """In Python and from a model file: fit, show and page have one number."""
     held_out = default.held_out_
     assert held_out is not None
@@ -501,9 +472,7 @@ def test_fit_and_report_have_one_accuracy(tmp_path: Path) -> None:
     assert f"AUC {auc}" in text
 
 
-def test_quality_that_fit_measured_on_other_rows_is_told_apart(
-    default: BNClassifier, tmp_path: Path
-) -> None:
+def test_quality_that_fit_measured_on_other_rows_is_told_apart(default, tmp_path):
     """A test set at fit: the page measures the held-out rows, and names the other number."""
     save_model(default, tmp_path / "m.json", held_out={"accuracy": 0.875, "n_rows": 80})
     text = Page(make_report(load_model(tmp_path / "m.json")).html).text
@@ -523,10 +492,7 @@ def test_the_page_says_what_kind_of_model_it_is(default: BNClassifier) -> None:
     assert "Not used name ." in text
 
 
-def test_the_header_says_where_it_comes_from(
-    default: BNClassifier, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Title, class, data, rows, date and version."""
+def test_the_header_says_where_it_comes_from(default, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     text = Page(make_report(default, data_name="customers.csv").html).text
     expected = (
@@ -567,7 +533,6 @@ def test_a_column_that_gives_the_class_away_is_the_first_thing_to_read() -> None
 
 
 def test_an_accuracy_of_one_is_a_reason_to_look() -> None:
-    """Two columns give the class away together, none alone."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.choice(["u", "v"], size=(300, 2)), columns=["a", "b"])
     y = pd.Series(np.where(X["a"] == X["b"], "same", "other"), name="is")
@@ -587,9 +552,7 @@ def test_scores_in_nats_are_in_the_details_only(default: BNClassifier) -> None:
     assert "<details open" not in html
 
 
-def test_measures_are_those_of_the_library(
-    margin: MaxMarginBNClassifier, iris: tuple[pd.DataFrame, pd.Series]
-) -> None:
+def test_measures_are_those_of_the_library(margin, iris):
     """Every number of the tables of methods and classes, the confusion, the calibration."""
     X, y = iris
     fitted = NaiveBayesClassifier().fit(X[::2], y[::2])
@@ -639,10 +602,6 @@ def test_dates_have_a_page() -> None:
 
 
 # --- command line ---------------------------------------------------------------------------------
-
-
-def run(*args: object) -> Any:
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 @pytest.fixture
@@ -697,7 +656,6 @@ def test_report_uses_the_test_part_of_a_data_set(tmp_path: Path) -> None:
     ],
 )
 def test_report_refuses_wrong_options(saved: Path, options: list[object], message: str) -> None:
-    """Usage errors come before anything is read."""
     result = run("report", saved, "-o", saved.with_name("r.html"), *options)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -713,7 +671,6 @@ def test_report_tells_a_missing_target(saved: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_one_line(saved: Path) -> None:
-    """As everywhere on the command line."""
     result = run("report", saved, "-o", saved.parent / "no" / "r.html", "-q")
     assert result.exit_code == 1
     assert "cannot write" in result.stderr

@@ -54,9 +54,7 @@ def as_classifier(network: BayesianNetwork) -> BaseBNClassifier:
     return fitted
 
 
-def test_the_page_opens_without_a_word(
-    browser: Browser, iris_page: tuple[Path, BaseBNClassifier]
-) -> None:
+def test_the_page_opens_without_a_word(browser, iris_page):
     """No console message, no request besides the file itself; the priors are shown."""
     browser.open(iris_page[0])
     assert browser.messages() == []
@@ -64,9 +62,7 @@ def test_the_page_opens_without_a_word(
     assert_shows(browser, iris_page[1].network_, {})
 
 
-def test_clicks_set_change_and_take_back_evidence(
-    browser: Browser, iris_page: tuple[Path, BaseBNClassifier]
-) -> None:
+def test_clicks_set_change_and_take_back_evidence(browser, iris_page):
     """Every click changes all posteriors; a second click on a state takes it back."""
     path, fitted = iris_page
     browser.open(path)
@@ -114,9 +110,7 @@ def test_the_keyboard_is_enough(browser: Browser, iris_page: tuple[Path, BaseBNC
     assert_shows(browser, fitted.network_, {second: last})
 
 
-def test_pictures_show_probabilities_and_tables(
-    browser: Browser, iris_page: tuple[Path, BaseBNClassifier]
-) -> None:
+def test_pictures_show_probabilities_and_tables(browser, iris_page):
     """Boxes have the posteriors; a column that is chosen shows its table."""
     from selenium.webdriver.common.keys import Keys
 
@@ -231,9 +225,7 @@ def test_nasty_names_break_nothing(browser: Browser, tmp_path: Path, size: tuple
     assert browser.requests() == []
 
 
-def test_a_case_is_printed_alone(
-    browser: Browser, iris_page: tuple[Path, BaseBNClassifier]
-) -> None:
+def test_a_case_is_printed_alone(browser, iris_page):
     """The sentence, what is known, the probabilities and the reasons; nothing else."""
     browser.open(iris_page[0])
     browser.click_state(1, 0)

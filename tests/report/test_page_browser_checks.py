@@ -110,9 +110,7 @@ Pages = dict[str, tuple[Path, BaseBNClassifier]]
 @pytest.mark.parametrize("name", ["small", "default", "wide", "classes"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", [PHONE, WIDE], ids=["phone", "desktop"])
-def test_pages_are_readable(
-    browser: Browser, pages: Pages, name: str, dark: bool, size: tuple[int, int]
-) -> None:
+def test_pages_are_readable(browser, pages, name, dark, size):
     """No message, no request, nothing too wide, contrast AA, no bar behind a word, no cut name."""
     browser.open(pages[name][0], size, dark=dark)
     browser.run("document.querySelectorAll('.features .state')[1].click()")
@@ -125,9 +123,7 @@ def test_pages_are_readable(
     assert browser.requests() == []
 
 
-def test_an_older_browser_shows_the_light_page(
-    browser: Browser, pages: Pages, tmp_path: Path
-) -> None:
+def test_an_older_browser_shows_the_light_page(browser, pages, tmp_path):
     """Where ``light-dark`` is not known, as an unknown name in its place shows."""
     text = pages["default"][0].read_text(encoding="utf-8")
     (tmp_path / "old.html").write_text(text.replace("light-dark(", "unknown("), encoding="utf-8")

@@ -67,7 +67,6 @@ def test_terms_are_those_of_the_library(seed: int) -> None:
     "state", ["red", "> 4.5", "<= -1", "(1, 2e+05]", "(missing)", "(1, 2] or > 3"]
 )
 def test_states_read_as_in_the_library(state: str) -> None:
-    """A bin is no equation."""
     asked = f"'x' + relation({json.dumps(state)}) + {json.dumps(state)}"
     assert run_javascript(asked, "format") == assignment("x", state)
 
@@ -106,7 +105,6 @@ def test_the_waterfall_goes_from_the_base_rate_to_the_answer(seed: int) -> None:
 
 
 def test_numbers_read_well() -> None:
-    """Signs, and probabilities that are nearly 0 or 1."""
     asked = """JSON.stringify([points(-0.0001), points(-0.02), points(0.345),
         percent(0), percent(1e-5), percent(0.1234), percent(0.99999), percent(1)])"""
     assert json.loads(run_javascript(asked, "format")) == [
@@ -126,7 +124,6 @@ def test_groups_add_up_and_classes_are_sorted() -> None:
 
 
 def test_axes_have_round_ticks() -> None:
-    """Two to six, inside the axis."""
     asked = "JSON.stringify([ticks(-0.5, 72.5), ticks(0.2, 1.1), ticks(-3, 3), ticks(1, 990)])"
     assert json.loads(run_javascript(asked, *SCRIPTS, "effects")) == [
         [0, 20, 40, 60], pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0]), [-2, 0, 2], [200, 400, 600, 800],

@@ -53,7 +53,6 @@ def test_the_sprinkler_by_hand() -> None:
 
 
 def test_impossible_evidence_is_told() -> None:
-    """Wet grass without rain and sprinkler has probability zero."""
     impossible, possible = infer_in_javascript(sprinkler(), [{0: 0, 1: 0, 2: 1}, {0: 0, 1: 0}])
     assert impossible == {"logProbability": "-Infinity", "posteriors": None}
     assert possible["posteriors"][2] == [1, 0]
@@ -76,7 +75,6 @@ def test_random_networks_agree_with_the_library(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_small_networks_agree_with_all_joint_states(seed: int) -> None:
-    """Adding up joint states knows nothing of elimination."""
     network = random_network(seed, 5, max_parents=3)
     codes, _ = random_evidence(network, np.random.default_rng(seed), 2)
     (answer,) = infer_in_javascript(network, [codes])

@@ -96,10 +96,7 @@ def test_the_verdict_is_one_sentence(margin: BaseBNClassifier) -> None:
         ),
     ],
 )
-def test_every_classifier_names_its_score(
-    classifier: BaseBNClassifier, beginning: str, score: str
-) -> None:
-    """The verdict speaks of what was maximised."""
+def test_every_classifier_names_its_score(classifier, beginning, score):
     fitted = on_iris(classifier)
     assert verdict(fitted).startswith(beginning)
     assert score_name(fitted) == score
@@ -107,7 +104,6 @@ def test_every_classifier_names_its_score(
 
 
 def test_a_single_class_is_nothing_to_separate() -> None:
-    """No rivals, no margin."""
     fitted = MaxMarginBNClassifier().fit([[1.0], [2.0]], ["a", "a"])
     assert "only one class" in verdict(fitted)
     json.dumps(summarise(fitted), allow_nan=False)
@@ -156,7 +152,6 @@ def test_dropped_rows_and_constant_features_are_reported() -> None:
 
 
 def test_the_sprinkler_in_words() -> None:
-    """Lines and tables by hand."""
     assert (
         describe_structure(sprinkler())
         == ["  rain: no parents", "  sprinkler <- rain", "  grass <- rain, sprinkler"]
@@ -204,7 +199,6 @@ def measured(predicted: list[str], labels: list[str]) -> Quality:
 
 
 def test_numbers_read_well() -> None:
-    """Units, plurals and values that are not known."""
     assert [percent(x) for x in (0.0, 1.0, 0.123456, 1e-8, math.inf)] == [
         "0 %",
         "100.00 %",

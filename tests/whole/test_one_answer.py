@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
 import marginbn
@@ -194,6 +195,19 @@ def test_the_report_contradicts_no_log(clf: BNClassifier) -> None:
     """It learns nothing again from resampled rows, and speaks of none."""
     page = make_report(clf, *customers()).html
     assert not re.search(r"bootstrap|resampl", page, re.IGNORECASE)
+
+
+def test_counted_margin_networks_warn_about_incomplete_rows(tmp_path: Path) -> None:
+    """ask and the page; the default model and a complete row need no warning."""
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    words = "Where columns are unknown, the answer can differ from the share in the data."
+    for maker, is_told in ((MaxMarginBNClassifier, True), (BNClassifier, False)):
+        fitted = maker().fit(X, y)
+        save_model(fitted, tmp_path / "m.json")
+        whole = [f"{name}={value}" for name, value in X.iloc[0].items()]
+        assert (words in run("ask", tmp_path / "m.json", whole[0]).stderr) is is_told
+        assert words not in run("ask", tmp_path / "m.json", *whole).stderr
+        assert (words in make_report(fitted).html) is is_told
 
 
 @pytest.mark.parametrize("gap_tolerance", [1e-6, 0.02, 0.2])

@@ -11,7 +11,7 @@ import typer
 
 from marginbn.cli import options
 from marginbn.cli.model import load_any, load_checked
-from marginbn.cli.running import print_json, print_text
+from marginbn.cli.running import note, print_json, print_text
 from marginbn.exceptions import InputError
 from marginbn.network.wording import align, assignment, counted, percent
 
@@ -127,6 +127,7 @@ def ask(
     counted network. MODEL may also be a network in a .bif file.
     """
     from marginbn.classifiers import BaseBNClassifier
+    from marginbn.report.summary import caution
 
     found = load_any(model)
     classifier = found if isinstance(found, BaseBNClassifier) else None
@@ -149,6 +150,8 @@ def ask(
     if json:
         print_json({"evidence": states, "posterior": after, "prior": before})
         return
+    if classifier is not None and known.keys() < {*network.names[1:]} and caution(classifier):
+        note(caution(classifier))
     told = [assignment(str(name), value) for name, value in given.items()]
     print_text("\n".join(_describe_answers(told, after, before)))
 

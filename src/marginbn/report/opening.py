@@ -18,7 +18,7 @@ from marginbn.report.charts import Child, Markup, element, join
 from marginbn.report.comparison import Judged
 from marginbn.report.contents import GIVES_AWAY, Report
 from marginbn.report.effects import Effect, Group, group_states
-from marginbn.report.summary import verdict
+from marginbn.report.summary import caution, verdict
 
 DECIDING = 3
 _SHOWN_WARNINGS = 4
@@ -221,9 +221,8 @@ def _probabilities(report: Report) -> str:
     """Trained or counted, and how the answer for a case comes about."""
     model = report.classifier.class_model_
     if model is None:
-        return (
-            "Counted in the rows. Whatever is not known of a case is averaged over by the network."
-        )
+        counted_text = "Counted in the rows. The network averages over whatever is not known. "
+        return f"{counted_text}{caution(report.classifier)}".rstrip()
     return (
         f"Trained on this structure, {model.nearness}. With one column "
         "known, the answer is the share in the data; with all columns known, the trained model; "

@@ -173,6 +173,17 @@ def quality_verdict(
     )
 
 
+def caution(classifier: BaseBNClassifier) -> str:
+    """What to know about answers where columns are unknown; nothing for most models."""
+    margin = classifiers.MaxMarginBNClassifier | classifiers.MaxMarginBNClassifierCV
+    if classifier.class_model_ is not None or not isinstance(classifier, margin):
+        return ""
+    return (
+        "The structure was chosen to separate complete rows. Where columns are unknown, the answer "
+        "can differ from the share in the data."
+    )
+
+
 def describe_trained(classifier: BaseBNClassifier, saved: str | None = None) -> list[str]:
     """Two sentences: what is proved of the structure, what is trained and from which rows."""
     model, network = classifier.class_model_, classifier.network_
