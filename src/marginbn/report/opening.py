@@ -108,7 +108,7 @@ def quality_card(report: Report) -> tuple[str, str, list[Child]]:
     low, high = max(0.0, judged.accuracy - half), min(1.0, judged.accuracy + half)
     sentence = join(
         element("strong", percent(judged.accuracy), class_="figure"),
-        f" right on {judged.rows} ({100 * low:.1f} to {100 * high:.1f} %).",
+        f" right on {judged.rows} ({100 * low:.1f} to {percent(high)}).",
     )
     kind, sign, others = _compare(judged)
     if kind == "good" and any(GIVES_AWAY in note for note in report.warnings()):

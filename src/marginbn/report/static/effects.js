@@ -4,7 +4,7 @@
 // categories have a bar each. All columns share the scale of probabilities.
 
 import { draw, make, makeButton, makeName } from "./elements.js";
-import { label, percent } from "./format.js";
+import { label, moreColumns, percent } from "./format.js";
 
 const FIRST_EFFECTS = 6;
 const FIRST_RANKS = 8;
@@ -64,7 +64,7 @@ function buildRanking(network, effects, order) {
     "What decides: points (percentage points) by which knowing a column alone moves the probability, on average.";
   const parts = [make("p", {}, words), list(order.slice(0, FIRST_RANKS))];
   if (order.length > FIRST_RANKS) {
-    const summary = make("summary", {}, `${order.length - FIRST_RANKS} more columns`);
+    const summary = make("summary", {}, moreColumns(order.length - FIRST_RANKS));
     parts.push(make("details", { class: "fold" }, summary, list(order.slice(FIRST_RANKS))));
   }
   return parts;
@@ -125,7 +125,10 @@ function drawCurve(variable, effect, top, title) {
     svg.append(area);
   });
   svg.append(draw("path", { class: "axis", d: `M${left},${floor} H${end}` }));
-  for (const value of ticks(low, high)) svg.append(text(tickText(value), x(value), floor + 15, "middle"));
+  const last = states.length > bins ? end - 14 : WIDTH; // before the word "missing"
+  for (const value of ticks(low, high).filter((v) => x(v) <= last)) {
+    svg.append(text(tickText(value), x(value), floor + 15, "middle"));
+  }
   if (states.length > bins) svg.append(text("missing", (end + 8 + WIDTH - right) / 2, floor + 15, "middle"));
   const turned = `translate(11 ${(above + floor - density) / 2}) rotate(-90)`;
   svg.append(draw("text", { transform: turned, "text-anchor": "middle" }, title.slice(0, 32)));

@@ -6,7 +6,7 @@ import { answerCase, codesOf } from "./answers.js";
 import { buildCard, buildClassCard, mentions } from "./cards.js";
 import { TooLargeError } from "./elimination.js";
 import { make, makeButton, makeName } from "./elements.js";
-import { relation } from "./format.js";
+import { moreColumns, relation } from "./format.js";
 import { infer } from "./inference.js";
 import { buildWaterfall } from "./waterfall.js";
 
@@ -57,7 +57,7 @@ export function buildExplorer(place, network, { order, shown }, onChange) {
   const most = order.length - IN_VIEW < FEWEST_FOLDED ? order.length : IN_VIEW;
   const cards = order.map((i) => views.get(i).card);
   const fold = make("details", { class: "fold" });
-  fold.append(make("summary", {}, `${order.length - most} more columns`));
+  fold.append(make("summary", {}, moreColumns(order.length - most)));
   fold.append(make("div", { class: "features" }, ...cards.slice(most)));
   fold.hidden = most === order.length;
   const search = buildSearch((text) => {

@@ -22,6 +22,11 @@ export function points(change) {
   return `${change < 0 && text !== "0.0" ? "\u2212" : "+"}${text}`;
 }
 
+// The heading of columns that are folded.
+export function moreColumns(count) {
+  return count === 1 ? "1 more column" : `${count} more columns`;
+}
+
 // A name that can be seen, even where there is nothing to see.
 export function label(name) {
   return /^[\p{C}\p{Z}]*$/u.test(name) ? "(blank)" : name;
