@@ -27,10 +27,10 @@ from marginbn import (
     save_model,
     verify_certificate,
 )
+from marginbn.class_model import choose
 from marginbn.class_model.basis import learn_cells
 from marginbn.class_model.choose import START
 from marginbn.class_model.trainer import train_class_model
-from marginbn.classifiers import trained
 from marginbn.classifiers.budget import reporting_phases
 from marginbn.cli.options import in_options
 from marginbn.data.labelled import LabelledTable
@@ -317,7 +317,7 @@ def test_an_emergency_brake_costs_quality_never_sense(load):
 
 def test_a_large_table_that_is_late_is_not_judged(monkeypatch):
     """Its usual amount of smoothing is taken: a first trial would exceed the limit by far."""
-    monkeypatch.setattr(trained, "QUICK_VALUES", 0)
+    monkeypatch.setattr(choose, "QUICK_VALUES", 0)
     X, y = shop(300)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OptimalityWarning)

@@ -16,10 +16,10 @@ import pytest
 
 import marginbn
 from marginbn import classifiers
+from marginbn.classifiers.base import ParameterKind
 from marginbn.classifiers.deployment import DEPLOYMENTS
 from marginbn.classifiers.max_margin_cv import PAPER_PROBABILITIES, SCORINGS
 from marginbn.classifiers.model_file import _ESTIMATORS
-from marginbn.classifiers.trained import ParameterKind
 from marginbn.cli import fit, learn, model, options, problems
 from marginbn.cli.running import command
 from marginbn.data.labelled import MissingPolicy

@@ -45,8 +45,9 @@ from numpy.typing import ArrayLike, NDArray
 from marginbn.class_model.kernels.inputs import Codes, TableLayout
 from marginbn.data.columns import Column
 from marginbn.data.discretize import quantile_cuts
-from marginbn.data.encode import Coding, TableCoding, learn_coding
+from marginbn.data.encode import Coding, EncodedTraining, TableCoding, learn_coding
 from marginbn.data.labelled import LabelledTable, MissingPolicy
+from marginbn.data.training import TrainingRows
 from marginbn.exceptions import InputError
 from marginbn.problem.array_types import CodeArray, FloatArray, IntArray
 from marginbn.problem.encoded import EncodedData, Variable
@@ -342,6 +343,22 @@ def learn_cells(
     cells = TableCells(tuple(features))
     variables = (Variable(rows.target, tuple(map(str, classes))), *cells.coding.variables)
     return cells, _encoded(columns, rows.weights, variables)
+
+
+@dataclass(frozen=True, eq=False)
+class CellTraining(EncodedTraining):
+    """Training rows in bins, and in the cells of the tables to train."""
+
+    cells: TableCells
+    rows: EncodedData
+
+
+def encode_cells(rows: TrainingRows) -> CellTraining:
+    """Training rows in cells and in bins; a number without a cut has quartiles for bins."""
+    table = rows.sample()
+    classes = np.unique(table.labels)
+    cells, data = learn_cells(table, classes, rows.settings.missing)
+    return CellTraining(cells.bins, classes, cells.count(data), cells, data)
 
 
 def _encoded(

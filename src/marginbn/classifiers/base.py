@@ -18,15 +18,14 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from marginbn.class_model.answers import Answers
+from marginbn.class_model.basis import CellTraining, encode_cells
+from marginbn.class_model.choose import train_tables
+from marginbn.class_model.trainer import ClassModel
 from marginbn.classifiers import validation
+from marginbn.classifiers.budget import report_phase
 from marginbn.classifiers.file_parts import Provenance
-from marginbn.classifiers.trained import (
-    CellTraining,
-    HeldOut,
-    ParameterKind,
-    encode_cells,
-    train_tables,
-)
+from marginbn.classifiers.measures import HeldOut
 from marginbn.classifiers.validation import check_positive, one_of, parameter
 from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, UnseenCategories
 from marginbn.data.labelled import ClassWeight, LabelledTable, MissingPolicy
@@ -51,9 +50,9 @@ from marginbn.problem.structure import CLASS, Structure
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
 if TYPE_CHECKING:
-    from marginbn.class_model.answers import Answers
-    from marginbn.class_model.trainer import ClassModel
     from marginbn.proof.checker.verdict import Verdict
+
+ParameterKind = Literal["counted", "trained"]
 
 FIXED = "fixed"
 """``status_`` where there was only one structure, so that nothing was searched or proved."""
@@ -395,11 +394,8 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
         """Become the classifier that was fitted."""
         self.classes_ = fitted.classes
         self.class_model_, self.held_out_ = fitted.class_model, fitted.held_out
-        self.answers_ = None
-        if fitted.class_model is not None:
-            from marginbn.class_model.answers import Answers
-
-            self.answers_ = Answers(fitted.network, fitted.class_model)
+        model = fitted.class_model
+        self.answers_ = None if model is None else Answers(fitted.network, model)
         return super().restore(fitted)
 
     def _count(
@@ -442,7 +438,7 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
     ) -> tuple[ClassModel, HeldOut | None]:
         """Tables trained on the structure; without a validation where the user wants to stop."""
         parameters = self.get_params(deep=False)
-        return train_tables(
+        model, judged = train_tables(
             rows,
             training,
             structure,
@@ -451,7 +447,9 @@ class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
             time_limit=parameters.get("time_limit"),
             searched=0.0 if result is None else result.seconds,
             is_stopped=result is not None and result.status is Status.INTERRUPTED,
+            tell=report_phase,
         )
+        return model, None if judged is None else HeldOut(*judged)
 
     def encode(self, X: Any) -> CodeArray:
         """Rows to predict as codes of the features, (n_samples, n_features); -1 is unknown.

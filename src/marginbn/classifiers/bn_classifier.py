@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from marginbn.classifiers.base import ParameterKind
 from marginbn.classifiers.search import DEFAULT_GAMMA, MaxMarginBNClassifier
-from marginbn.classifiers.trained import ParameterKind
 from marginbn.classifiers.validation import check_count, check_positive, one_of, optional, parameter
 from marginbn.data.preparation import TableSettings
 from marginbn.problem.candidates import ClassArcs

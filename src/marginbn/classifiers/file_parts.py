@@ -37,7 +37,7 @@ import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -45,15 +45,13 @@ import sklearn
 from msgspec import structs
 from numpy.typing import NDArray
 
-from marginbn.classifiers.trained import HeldOut
+from marginbn.class_model.basis import Design, FeatureCells, TableCells
+from marginbn.class_model.trainer import ClassModel, Precisions
+from marginbn.classifiers.measures import HeldOut
 from marginbn.data.encode import Coding, TableCoding
 from marginbn.data.preparation import ColumnPlan, Preparation
 from marginbn.exceptions import InputError
 from marginbn.files import Count, MisfitError, Shape, shorten
-
-if TYPE_CHECKING:
-    from marginbn.class_model.basis import FeatureCells
-    from marginbn.class_model.trainer import ClassModel
 
 
 class NotPlainError(InputError):
@@ -264,9 +262,6 @@ def write_class_model(model: ClassModel) -> dict[str, Any]:
 
 def read_class_model(shape: ModelShape, coding: TableCoding, n_classes: int) -> ClassModel:
     """The class model, which must fit the coding of the network."""
-    from marginbn.class_model.basis import Design, TableCells
-    from marginbn.class_model.trainer import ClassModel, Precisions
-
     if len(shape.cells) != len(coding.columns):
         raise MisfitError("$.class_model.cells: must have an entry for every feature")
     features = [
@@ -295,8 +290,6 @@ def read_class_model(shape: ModelShape, coding: TableCoding, n_classes: int) -> 
 
 
 def _read_cells(shape: CellsShape, bins: Coding, place: str) -> FeatureCells:
-    from marginbn.class_model.basis import FeatureCells
-
     try:
         coding = structs.replace(bins, cuts=shape.cuts, values=())
     except ValueError as error:

@@ -23,7 +23,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from marginbn.classifiers.base import Fitted, GridChoice, log_posteriors
+from marginbn.classifiers.base import Fitted, GridChoice, ParameterKind, log_posteriors
 from marginbn.classifiers.budget import (
     RESERVE,
     SHORTEST,
@@ -40,7 +40,6 @@ from marginbn.classifiers.search import (
     no_arcs,
     stamp_of,
 )
-from marginbn.classifiers.trained import ParameterKind
 from marginbn.classifiers.validation import (
     as_grid,
     check_count,

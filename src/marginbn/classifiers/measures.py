@@ -143,6 +143,33 @@ class Quality:
         return text
 
 
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Rows that were predicted without having been learned from.
+
+    Parameters
+    ----------
+    labels, weights
+        Their classes and weights.
+    probabilities
+        float64 (rows, classes).
+    """
+
+    labels: NDArray[Any]
+    weights: FloatArray
+    probabilities: FloatArray
+
+    def quality(self, classes: NDArray[Any]) -> Quality:
+        """All measures of the predictions."""
+        return Quality.measure(classes.tolist(), self.labels, self.probabilities)
+
+    def where(self, n_samples: int) -> str:
+        """Which rows of a training set of this size."""
+        n_rows = len(self.labels)
+        kind = "rows, each held out once" if n_rows == n_samples else "held-out rows"
+        return f"{n_rows} {kind}"
+
+
 def _decimals(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 

@@ -13,9 +13,10 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, get_args
 
+from marginbn.class_model.basis import encode_cells
+from marginbn.class_model.choose import SEARCHING
 from marginbn.classifiers.base import BaseBNClassifier, Evidence, Fitted, TableEstimator
 from marginbn.classifiers.budget import half_used, reporting_phases, time_for_search
-from marginbn.classifiers.trained import SEARCHING, encode_cells
 from marginbn.classifiers.validation import (
     check_count,
     check_jobs,
