@@ -147,7 +147,7 @@ def test_the_loaded_classifier_is_the_saved_one(
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
 def test_parameters_survive_with_their_types(classifier: BaseBNClassifier, tmp_path: Path) -> None:
-    """Integer keys, tuples and None come back as they were; a clone can be fitted again."""
+    """Integer keys and None come back as they were, tuples as lists; a clone can be fitted again."""
     saved = fitted(classifier)
     save_model(saved, tmp_path / "m.json")
     loaded = load_model(tmp_path / "m.json")
@@ -155,8 +155,8 @@ def test_parameters_survive_with_their_types(classifier: BaseBNClassifier, tmp_p
         if name == "search":  # of one fit on one machine
             continue
         back = loaded.get_params()[name]
-        if isinstance(value, np.ndarray):
-            assert back == value.tolist()
+        if isinstance(value, np.ndarray | list | tuple):
+            assert np.array_equal(back, value), name
         else:
             assert (back, type(back)) == (value, type(value)), name
     table = mixed_table()
@@ -267,7 +267,7 @@ HOSTILE: list[tuple[Edit, str]] = [
     (setter("params", "callback", value="print"), r"\$\.params: .* has no parameters"),
     (setter("params", "__class__", value="x"), "has no parameters"),
     (setter("params", "smoothing", value=-1), r"\$\.params: smoothing must be"),
-    (setter("params", "smoothing", value={"float": "nan"}), r"\$\.params: smoothing must be"),
+    (setter("params", "smoothing", value={"float": "nan"}), r"smoothing: must be marked as dict"),
     (setter("params", "missing", value={"eval": "1"}), r"\$\.params\.missing: must be marked"),
     (setter("classes", "dtype", value="object"), r"\$\.classes: dtype must be one of"),
     (setter("classes", "dtype", value="int64"), r"\$\.classes: labels must be of the type int64"),

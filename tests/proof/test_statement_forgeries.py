@@ -107,12 +107,8 @@ STATES: dict[str, Change] = {
 FORGERIES: dict[str, Change] = {
     **STATES,
     "three parents": lambda m: m["params"].update(max_parents=3),
-    "an arc is required": lambda m: m["params"].update(
-        required_arcs=[{"tuple": ["colour", "size"]}]
-    ),
-    "an arc is forbidden": lambda m: m["params"].update(
-        forbidden_arcs=[{"tuple": ["size", "colour"]}]
-    ),
+    "an arc is required": lambda m: m["params"].update(required_arcs=[["colour", "size"]]),
+    "an arc is forbidden": lambda m: m["params"].update(forbidden_arcs=[["size", "colour"]]),
     "a higher objective": lambda m: m["result"].update(objective=m["result"]["objective"] * 1.01),
     "other data": lambda m: m["evidence"].update(data_sha256="0" * 64),
     "more rows": lambda m: m.update(n_samples=10 * m["n_samples"]),

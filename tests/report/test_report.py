@@ -19,8 +19,8 @@ from marginbn import (
     TANClassifier,
 )
 from marginbn.classifiers import BaseBNClassifier
-from marginbn.classifiers.file_parts import Provenance
 from marginbn.classifiers.measures import Quality
+from marginbn.classifiers.model_file import Provenance
 from marginbn.datasets import load_dataset
 from marginbn.network.wording import align, counted, hanging, number, percent, seconds
 from marginbn.report.summary import (

@@ -24,7 +24,6 @@ from marginbn.class_model.choose import train_tables
 from marginbn.class_model.trainer import ClassModel
 from marginbn.classifiers import validation
 from marginbn.classifiers.budget import report_phase
-from marginbn.classifiers.file_parts import Provenance
 from marginbn.classifiers.measures import HeldOut
 from marginbn.classifiers.validation import check_positive, one_of, parameter
 from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, UnseenCategories
@@ -50,6 +49,7 @@ from marginbn.problem.structure import CLASS, Structure
 from marginbn.solvers.result import SolveResult, Status, TracePoint
 
 if TYPE_CHECKING:
+    from marginbn.classifiers.model_file import Provenance
     from marginbn.proof.checker.verdict import Verdict
 
 ParameterKind = Literal["counted", "trained"]

@@ -841,7 +841,7 @@ def claims_of(model: dict[str, Any]) -> dict[str, Any]:
     score = params.get("margin", params.get("score"))
     found = {**params, **(model["validation"] or {}), "score": "mdl" if score == "bic" else score}
     for key in ("required", "forbidden")[: 1 if params.get("tiers") else 2]:  # tiers forbid more
-        found[key] = [arc["tuple"] for arc in params.get(f"{key}_arcs") or ()]
+        found[key] = params.get(f"{key}_arcs") or []
     return {key: part for key, part in found.items() if key in (*SAID, "p") and part is not None}
 
 

@@ -34,8 +34,8 @@ from marginbn.classifiers.evaluation import (
     MajorityBaseline,
     logistic_accuracy,
 )
-from marginbn.classifiers.file_parts import Provenance
 from marginbn.classifiers.measures import Quality
+from marginbn.classifiers.model_file import Provenance
 from marginbn.classifiers.search import SearchingBNClassifier
 from marginbn.classifiers.validation import read_more_rows, read_target
 from marginbn.data.labelled import LabelledTable

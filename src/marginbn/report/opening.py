@@ -9,8 +9,8 @@ from datetime import datetime
 import numpy as np
 
 from marginbn import __version__
-from marginbn.classifiers.file_parts import provenance_of
 from marginbn.classifiers.measures import ClassQuality, Quality
+from marginbn.classifiers.model_file import provenance_of
 from marginbn.network import wording
 from marginbn.network.wording import counted
 from marginbn.report import charts

@@ -17,8 +17,8 @@ import numpy as np
 from marginbn import classifiers
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.evaluation import accuracy_interval
-from marginbn.classifiers.file_parts import Provenance
 from marginbn.classifiers.measures import Quality
+from marginbn.classifiers.model_file import Provenance
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.network import wording
 from marginbn.network.layout import isolated_features
