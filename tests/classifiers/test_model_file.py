@@ -147,7 +147,7 @@ def test_the_loaded_classifier_is_the_saved_one(
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
 def test_parameters_survive_with_their_types(classifier: BaseBNClassifier, tmp_path: Path) -> None:
-    """Integer keys and None come back as they were, tuples as lists; a clone can be fitted again."""
+    """Integer keys and None come back as they were, tuples as lists; a clone can fit again."""
     saved = fitted(classifier)
     save_model(saved, tmp_path / "m.json")
     loaded = load_model(tmp_path / "m.json")
