@@ -131,7 +131,11 @@ class _BifReader(Scanner):
         ]
         self.default_cells = 0
         for start, self.pos in tables:
-            self._add_table(start)
+            line = self.line(start)
+            members = self._members(start)
+            child, *parents = [self.assembly.find(w.text, self.line(w.start)) for w in members]
+            shape = self.assembly.shape((*parents, child), line)
+            self.assembly.add((*parents, child), self._values(parents, shape, start), line)
         return self.assembly.build()
 
     def _variable(self) -> tuple[Variable, int]:
@@ -175,13 +179,6 @@ class _BifReader(Scanner):
         if not all(groups):
             raise self.error("there is no name between two commas")
         return [self.joined(group) for group in groups]
-
-    def _add_table(self, start: int) -> None:
-        line = self.line(start)
-        members = self._members(start)
-        child, *parents = [self.assembly.find(w.text, self.line(w.start)) for w in members]
-        shape = self.assembly.shape((*parents, child), line)
-        self.assembly.add((*parents, child), self._values(parents, shape, start), line)
 
     def _members(self, start: int) -> list[Word]:
         """Child and parents; the oldest files list them all without a bar."""

@@ -156,14 +156,13 @@ class Scanner:
         groups: list[list[Word]] = []
         while True:
             start, stop = self.pos, self.skip(stops + separator)
-            found = _NAME.finditer(self._text, start, self.pos - 1)
-            groups.append([self._word(match) for match in found])
+            group = []
+            for match in _NAME.finditer(self._text, start, self.pos - 1):
+                text = match[0][1:-1] if match[0].startswith('"') else match[0]
+                group.append(Word(text, match.start(), match.end()))
+            groups.append(group)
             if stop != separator:
                 return groups, stop
-
-    def _word(self, match: re.Match[str]) -> Word:
-        text = match[0][1:-1] if match[0].startswith('"') else match[0]
-        return Word(text, match.start(), match.end())
 
     def joined(self, group: list[Word]) -> Word:
         """Words without quotes that form one name, with the spaces between them."""

@@ -176,19 +176,15 @@ def lay_out(
             f"names must have one entry per variable, {structure.n_variables}, got {len(names)}"
         )
     labels = [shorten(name, _LABEL_COLUMNS) for name in names]
-    boxes = _label_sizes(labels) if sizes is None else list(sizes)
+    if sizes is None:  # one line of text each; the class is written bold
+        widths = [max(_LEAST_WIDTH, text_width(t) * FONT_SIZE + 2 * _PADDING) for t in labels]
+        widths[CLASS] += _BOLD * (widths[CLASS] - 2 * _PADDING)
+        sizes = [(width, BOX_HEIGHT) for width in widths]
     isolated = isolated_features(structure, has_class)
     faint = set(_faint_arcs(structure)) if has_class else set()
-    graph = _with_waypoints(structure, boxes, isolated, faint)
+    graph = _with_waypoints(structure, sizes, isolated, faint)
     x = place_rows(graph, sort_rows(graph), _GAP)
-    return _assemble(structure, labels, boxes, graph, x, isolated, faint)
-
-
-def _label_sizes(labels: Sequence[str]) -> list[Size]:
-    """One line of text each; the class is written bold."""
-    widths = [max(_LEAST_WIDTH, text_width(t) * FONT_SIZE + 2 * _PADDING) for t in labels]
-    widths[CLASS] += _BOLD * (widths[CLASS] - 2 * _PADDING)
-    return [(width, BOX_HEIGHT) for width in widths]
+    return _assemble(structure, labels, sizes, graph, x, isolated, faint)
 
 
 def layers(structure: Structure) -> list[int]:
@@ -450,7 +446,9 @@ def _route(
     top = child.y - child.height / 2
     if faint:  # ends at the corner that is nearer, the middle belongs to the other arcs
         corner = math.copysign(child.width / 2 - _CORNER, parent.x - child.x)
-        return Route(*arc, _straight(points[0], (child.x + corner, top)), faint)
+        (x, y), dx, dy = points[0], (child.x + corner - parent.x) / 3, (top - points[0][1]) / 3
+        line = tuple((x + k * dx, y + k * dy) for k in range(4))  # a line as one cubic piece
+        return Route(*arc, line, faint)
     row_bottom = chain[0][1][1]
     if row_bottom > points[0][1]:
         points.append((parent.x, row_bottom))
@@ -466,9 +464,3 @@ def _bend(points: Sequence[Point]) -> tuple[Point, ...]:
         middle = (y0 + y1) / 2
         curve += [(x0, middle), (x1, middle), (x1, y1)]
     return tuple(curve)
-
-
-def _straight(start: Point, end: Point) -> tuple[Point, ...]:
-    """A line as one cubic piece."""
-    dx, dy = (end[0] - start[0]) / 3, (end[1] - start[1]) / 3
-    return start, (start[0] + dx, start[1] + dy), (end[0] - dx, end[1] - dy), end

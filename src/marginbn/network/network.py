@@ -477,7 +477,13 @@ class BayesianNetwork:
         return observed
 
     def plain_evidence(self, evidence: Evidence | None) -> Iterator[tuple[str | int, Any]]:
-        """Names and values of evidence, a date taken apart."""
+        """Names and values of evidence, a date taken apart.
+
+        Examples
+        --------
+        >>> dict(network.plain_evidence({"grass": "wet"}))
+        {'grass': 'wet'}
+        """
         if evidence is None:
             return
         if not isinstance(evidence, Mapping):

@@ -42,7 +42,10 @@ def draw_structure(
     names = [v.name for v in variables]
     layout = lay_out(structure, names, has_class=has_class)
     compelled = structure.arcs if has_class else structure.cpdag().directed
-    texts = [_tooltip(structure, variables, i) for i in range(len(variables))]
+    texts = []
+    for variable, parents in zip(variables, structure.parents, strict=True):
+        given = f" given {', '.join(names[p] for p in parents)}" if parents else ""
+        texts.append(f"{variable.name}{given}: {' | '.join(variable.states)}")
     size = f"{layout.width:.0f} {layout.height:.0f}"
     target = f"class {shorten(names[CLASS], 60)}, " if has_class else ""
     title = f"Bayesian network, {target}{len(structure.arcs)} arcs"
@@ -70,12 +73,6 @@ def draw_figure(
         f'<figure style="margin:0;overflow-x:auto">\n{svg}\n'
         f'<figcaption style="{FONT};opacity:.85">{escaped(caption)}</figcaption>\n</figure>'
     )
-
-
-def _tooltip(structure: Structure, variables: Sequence[Variable], i: int) -> str:
-    parents = ", ".join(variables[p].name for p in structure.parents[i])
-    given = f" given {parents}" if parents else ""
-    return f"{variables[i].name}{given}: {' | '.join(variables[i].states)}"
 
 
 def _draw_route(route: Route, has_head: bool) -> str:
