@@ -222,7 +222,7 @@ def test_local_scores_are_those_of_the_package(name: str) -> None:
     checker = checker_of(data, Score(name, equivalent_sample_size=2.5), problem.candidates.parents)
     for k, wanted in enumerate(problem.linear):
         lo, hi = checker.local_score(k)
-        assert float(Fraction(lo, 2 * checker.unit * exact.SCALE)) == pytest.approx(wanted)
+        assert float(Fraction(lo, checker.unit * exact.SCALE)) == pytest.approx(wanted)
         assert 0 <= hi - lo <= 10**6 * checker.unit
 
 

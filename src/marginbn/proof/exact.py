@@ -268,7 +268,10 @@ class Checker:
         need(self.arities[0] > 1 or not self.is_margin, "a margin needs two classes")
         self.unit = math.lcm(*(Fraction(x).denominator for x in (*weights, smoothing)))
         self.weights = [int(Fraction(w) * self.unit) for w in weights]
-        self.smoothing = int(smoothing * self.unit)
+        self.smoothing, self.total = int(smoothing * self.unit), sum(self.weights)
+        self.is_dirichlet = self.score in ("bdeu", "k2")
+        self.wrong = 20 * self.unit * size if self.is_dirichlet else 6 * self.total
+        self.known, self.counted = dict[tuple[Set, Fraction], tuple[int, int]](), 0
         rows_of = {w: [x for x, v in zip(self.rows, self.weights, strict=True) if v == w]
                    for w in set(self.weights)}  # fmt: skip
         self.columns_by_weight = {w: list(zip(*own, strict=True)) for w, own in rows_of.items()}
@@ -406,30 +409,21 @@ class Checker:
 
     @cache  # noqa: B019
     def local_score(self, k: int) -> Interval:
-        """A decomposable score in units of 1 / (2 unit SCALE); absent states add nothing."""
+        """A decomposable score in units of 1 / (unit SCALE); absent states add nothing."""
         if self.given:
-            exact = self.given[k] * 2 * self.unit * SCALE
+            exact = self.given[k] * self.unit * SCALE
             return math.floor(exact), -math.floor(-exact)
-        (i, parents), u, table = self.candidates[k], self.unit, dict[Set, list[int]]()
-        r, q = self.arities[i], math.prod(self.arities[p] for p in parents)
-        penalties = {"mdl": log(sum(self.weights), u), "aic": (2 * SCALE, 2 * SCALE)}
-        terms = [(-q * (r - 1) * u, penalties.get(self.score, (0, 0)))]
-        prior = self.sample_size / (q * r) if self.score == "bdeu" else Fraction(1)
-        found = Counter[Set]()
-        for w, columns in self.columns_by_weight.items():
-            for x, n in Counter(zip(*(columns[v] for v in (*parents, i)), strict=True)).items():
-                found[x] += w * n
-        for x, n in found.items():
-            table.setdefault(x[:-1], []).append(n)
-        rise, rise_of_all = self.rises(prior), self.rises(r * prior)
-        for cells in table.values():
-            if self.score in ("bdeu", "k2"):
-                for n in cells:
-                    terms += [(2 * u, rise[n]), (-2 * u, rise[0])]
-                terms += [(-2 * u, rise_of_all[sum(cells)]), (2 * u, rise_of_all[0])]
-            else:
-                terms += [(2 * n, log(n, sum(cells))) for n in cells]
-        return add(terms)
+        (i, parents), r = self.candidates[k], self.arities[self.candidates[k][0]]
+        penalties = {"mdl": log(self.total, self.unit), "aic": (2 * SCALE, 2 * SCALE)}
+        low, high = penalties.get(self.score, (0, 0))
+        twice = (r - 1) * math.prod(self.arities[p] for p in parents) * self.unit
+        value = self.sum_of(self.with_child(parents, i), Fraction(1))[0]
+        value -= self.sum_of(parents, self.prior_above(i))[0]
+        return value - self.wrong + -twice * high // 2, value + self.wrong - twice * low // 2
+
+    def prior_above(self, i: int) -> Fraction:
+        """The prior count of a state of the parents of a variable, where it is not of BDeu."""
+        return Fraction(self.arities[i] if self.score == "k2" else 1)
 
     @cache  # noqa: B019
     def rises(self, prior: Fraction) -> Memo:
@@ -448,8 +442,8 @@ class Checker:
             need(free, "incumbent: a directed cycle")
             left = {i: left[i] for i in left if i not in free}
         if not self.is_margin:
-            lo, hi = (Fraction(end, 2) for end in add((1, self.local_score(k)) for k in chosen))
-            return lo / (self.unit * SCALE), hi / (self.unit * SCALE)
+            low, high = add((1, self.local_score(k)) for k in chosen)
+            return Fraction(low, self.unit * SCALE), Fraction(high, self.unit * SCALE)
         used = [(self.family(k), self.factors(k)) for k in chosen if self.factors(k)]
         for x, w in zip(self.rows, self.weights, strict=True):
             at = [table[tuple(x[v] for v in family)] for family, table in used]
@@ -474,14 +468,14 @@ class Checker:
         """
         if not self.is_margin:
             local = [self.local_score(k)[1] for k in range(len(self.candidates))]
-            unit = 2 * self.unit * SCALE
+            unit = self.unit * SCALE
             return [(unit, self.h["candidates"]["loss"] * self.n * unit, local)]
         numbers = range(block * LANES, min(len(self.duals), (block + 1) * LANES))
         logs = [
             log for k in range(len(self.candidates)) for s in self.factors(k).values() for log in s
         ]
         shift = max([0, *(-lo for lo, _ in logs), *(hi for _, hi in logs)])
-        lane = (sum(self.weights) << 25).bit_length() + (2 * shift).bit_length()
+        lane = (self.total << 25).bit_length() + (2 * shift).bit_length()
         spare, every = [0] * len(numbers), range(self.arities[0])
         plus, minus = ([[0] * len(self.rows) for _ in every] for _ in range(2))
         for m, (x, w) in enumerate(zip(self.rows, self.weights, strict=True)):
@@ -522,7 +516,7 @@ class Checker:
     @cache  # noqa: B019
     def f(self, prior: Fraction) -> Memo:
         """By a number of units: n log n, or log Gamma(prior + n) - log Gamma(prior), at least."""
-        if self.score not in ("bdeu", "k2"):
+        if not self.is_dirichlet:
             return Memo(lambda n: n * log(n, 1)[0])
         rises = self.rises(prior)
         return Memo(lambda n: self.unit * (rises[n][0] - rises[0][1]))
@@ -563,16 +557,14 @@ class Checker:
     def check_unlisted(self) -> None:
         """By size: a listed subset is as good as a set, or as all sets that contain it."""
         rule, listed, loss = self.h["candidates"].values()
-        self.known, self.counted = dict[tuple[Set, Fraction], tuple[int, int]](), 0
         if rule is None or not listed:
             return
         scale, families = self.unit * SCALE, [self.allowed(i) for i in range(self.n)]
         self.margin = math.floor(loss * scale)
-        self.total = sum(self.weights)
         best, open_sets = list[dict[Set, int]](), list[dict[Set, Open]]()
         for i, (base, free, empty) in enumerate(families):
             need(all(self.arities[v] > 1 for v in free), "a parent with one state is not constant")
-            own = {self.candidates[k][1]: self.local_score(k)[0] // 2 for k in self.groups[i]}
+            own = {self.candidates[k][1]: self.local_score(k)[0] for k in self.groups[i]}
             need(not empty or () in own, f"variable {i} lacks the empty set")
             best.append(own)
             open_sets.append({})
@@ -604,28 +596,27 @@ class Checker:
         below = max((level[t][0] for t in rests), default=listed.get((), -(10**400)))
         whole, r = tuple(sorted({*base, *s})), self.arities[i]
         q = math.prod(self.arities[v] for v in whole)
-        price, wrong = 0, 6 * self.total + 20 * self.unit * len(self.rows)
+        price = 0
         if self.score in ("mdl", "aic"):
             each = log(self.total, self.unit)[0] if self.score == "mdl" else 2 * SCALE
             price = (r - 1) * self.unit * each // 2
             need(price >= 0, "a penalty is negative")
             if -price * q <= below:
                 return
-        kind = Fraction(r if self.score == "k2" else 1)
-        above = self.sum_of(whole, kind)[0]
+        above = self.sum_of(whole, self.prior_above(i))[0]
         for v, t in zip(s, rests, strict=True) if price else ():
             _, before, own = level[t]
-            least = price * (q // self.arities[v]) * (self.arities[v] - 1) - wrong
+            least = price * (q // self.arities[v]) * (self.arities[v] - 1) - self.wrong
             if before - above <= least or before - own <= least:
                 return
         value, cells = self.sum_of(self.with_child(whole, i), Fraction(1))
-        score = value - above + wrong - price * q
+        score = value - above + self.wrong - price * q
         if whole in listed:
             below = max(below, listed[whole])
         else:
             need(score <= below + self.margin, f"variable {i} may have the parents {whole}")
         limit = -2 * price * q
-        if self.score in ("bdeu", "k2") and all(w % self.unit == 0 for w in self.columns_by_weight):
+        if self.is_dirichlet and all(w % self.unit == 0 for w in self.columns_by_weight):
             limit = -cells * log(r, 1)[0] * self.unit
         if limit > below + self.margin:
             found[s] = below, above, value
@@ -800,7 +791,7 @@ def facts(checker: Checker) -> dict[str, Any]:
     parents = zip(names, h["incumbent"], strict=False)
     found = {"score": checker.score, "data": h["fingerprint"], "features": names[has_class:],
              "distinct_rows": len(checker.rows), "listed": sum(map(len, h.get("scores", listed))),
-             "total_weight": Fraction(sum(checker.weights), checker.unit),
+             "total_weight": Fraction(checker.total, checker.unit),
              "structure": [(v, sorted(names[p] for p in own)) for v, own in parents]}  # fmt: skip
     keys = {"bdeu": ["equivalent_sample_size"]}.get(checker.score, [])
     keys = ["gamma", "smoothing"] if checker.is_margin else keys
@@ -829,7 +820,7 @@ def same(key: str, wanted: Any, found: Any) -> bool:
 
 def relative_gap(checker: Checker) -> Fraction:
     """Bound minus objective, over the larger of both and a hundredth of what a margin can be."""
-    most = Fraction(sum(checker.weights), checker.unit) * min(checker.gamma, Fraction(1)) / 100
+    most = Fraction(checker.total, checker.unit) * min(checker.gamma, Fraction(1)) / 100
     size = max(abs(checker.bound), abs(checker.objective), most if checker.is_margin else 0)
     return (checker.bound - checker.objective) / size if size else Fraction(0)
 
