@@ -596,7 +596,7 @@ class Checker:
         below = max((level[t][0] for t in rests), default=listed.get((), -(10**400)))
         whole, r = tuple(sorted({*base, *s})), self.arities[i]
         q = math.prod(self.arities[v] for v in whole)
-        price = 0
+        price, ahead = 0, 10**400
         if self.score in ("mdl", "aic"):
             each = log(self.total, self.unit)[0] if self.score == "mdl" else 2 * SCALE
             price = (r - 1) * self.unit * each // 2
@@ -609,6 +609,10 @@ class Checker:
             least = price * (q // self.arities[v]) * (self.arities[v] - 1) - self.wrong
             if before - above <= least or before - own <= least:
                 return
+            ahead = min(ahead, own)
+        room = below + self.margin
+        if price and max(-2 * price * q, ahead - above + self.wrong - price * q) <= room:
+            return
         value, cells = self.sum_of(self.with_child(whole, i), Fraction(1))
         score = value - above + self.wrong - price * q
         if whole in listed:

@@ -8,8 +8,9 @@ are looked at by size. A set is *closed* if all its supersets are dominated:
     member    min(H(i | S), H(v | S)) <= p q(S) (r_v - 1), S = T - {v}: v cannot pay in any superset
 
 with ``best(T)`` the largest score of a listed subset of T. A set is looked at if all its subsets of
-one member less are open; every other set has a closed subset. ``docs/theory/scores.rst`` has the
-proofs.
+one member less are open; every other set has a closed subset. A set that the price closes is not
+even counted if A(S + i) - A(T) - p q(T) <= best(T) + loss for some such subset S. Here A, the sum
+below, is smaller for more members. ``docs/theory/scores.rst`` has the proofs.
 
 **Arithmetic.** The score of a child with parents T is a difference A(T + i) - A(T) of sums of f(n)
 over the joint states of a set, f(n) = n log n or log Gamma(a + n) - log Gamma(a). Values of f are
@@ -317,10 +318,14 @@ class Pruning:
         cost, above = self.cost(states), self._above(whole)
         if self.price.any():
             live &= -cost > below
+            ahead = np.full(live.shape, -CLOSED)
             for j, (lost, before) in enumerate(subsets):
                 r = self.sums.arities[sets[:, j]]
                 gains = np.minimum(lost, (before - above[:, 0] + self.sums.error)[:, None])
                 live &= gains > self.cost(states / r * (r - 1.0))
+                ahead = np.minimum(ahead, before[:, None] - lost + 2 * self.sums.error)
+            room = below + self.loss
+            live &= (-2 * cost > room) | (ahead - above - cost > room)
         families, occurring = np.zeros((2, *live.shape), dtype=np.int64)  # zero where not live
         rows, child = np.nonzero(live)
         own = np.sort(np.column_stack([whole[rows], child]), axis=1)
