@@ -278,7 +278,7 @@ def read_target(y: Any) -> tuple[NDArray[Any], str]:
     if isinstance(y, str):
         raise InputError(
             f"y must be a class label for each row, got {y!r}; a column name is for tables that "
-            f"are read in pieces: give X[{y!r}] as y, and X without that column"
+            f"are read in pieces: give X[{y!r}] as y and drop it from X"
         )
     name = getattr(y, "name", None)
     if hasattr(getattr(y, "dtype", None), "na_value"):
