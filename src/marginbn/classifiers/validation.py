@@ -277,8 +277,8 @@ def read_target(y: Any) -> tuple[NDArray[Any], str]:
     """Class labels as a one-dimensional array, and the name of the class variable."""
     if isinstance(y, str):
         raise InputError(
-            f"y must be a class label for each row, got {y!r}; a column name is for tables that "
-            f"are read in pieces: give X[{y!r}] as y and drop it from X"
+            f"y must be a class label for each row, got {y!r}; only tables read in pieces "
+            f"take a column name: give X[{y!r}] as y and drop it from X"
         )
     name = getattr(y, "name", None)
     if hasattr(getattr(y, "dtype", None), "na_value"):
