@@ -194,6 +194,16 @@ def test_dates_that_are_recognised_need_no_remedy() -> None:
     assert report.done[0].startswith("dates taken apart into year, month and weekday: 'day'")
 
 
+def test_texts_that_often_mean_missing_are_told() -> None:
+    """Where they are categories: in memory all of them, in files those that are not documented."""
+    words = [["", "?", "NULL", "a", "b"][i % 5] for i in range(100)]
+    hints = inspect_data([[word] for word in words], [i // 5 % 2 for i in range(100)]).hints
+    expected = "is a category of 'x0' (20 rows): if it means missing, leave it empty"
+    assert [hint for hint in hints if "means missing" in hint] == [
+        f"{text!r} {expected}" for text in ("", "?", "NULL")
+    ]
+
+
 def test_amounts_without_a_cut_are_told() -> None:
     """As all numbers are."""
     prices = [[f"${1000 + i * 37 % 101}.50"] for i in range(100)]

@@ -38,6 +38,9 @@ RARE_COUNT = 5
 DOMINANT_SHARE = 0.9
 """A class with a larger share of the rows is told."""
 
+LIKE_MISSING = frozenset({*"?-.", "", "--", "na", "n/a", "#n/a", "nan", "nat", "null", "none"})
+"""Texts, in lower case, that often mean missing. In text files some of them do."""
+
 POLICIES = ("drop", "auto", "state")
 
 
@@ -243,12 +246,7 @@ def inspect_rows(
     hints = [
         *_class_hints(by_class),
         *_column_hints(columns, has_class, rows.cost.state_columns),
-        *(
-            f"{code:g} in {c.name!r} is far from all other values: if it means missing, leave it "
-            "empty"
-            for c in rows.prepared.columns
-            for code in _missing_codes(c)
-        ),
+        *(hint for c in rows.prepared.columns for hint in _missing_code_hints(c)),
         *_missing_hints(rows, policies),
     ]
     if plain > n_left:
@@ -360,18 +358,24 @@ def _column_hints(
     return [*hints, *(f"{c.name!r} is read as categories, but holds {c.remark}" for c in found)]
 
 
-def _missing_codes(column: Column) -> list[float]:
-    """Extremes such as -999 and 9999 that occur more than once, farther from the next value than
-    all others are from one another.
+def _missing_code_hints(column: Column) -> list[str]:
+    """Texts such as null that are categories, and extremes such as -999 and 9999 that occur more
+    than once, farther from the next value than all others are from one another.
     """
+    remedy = "if it means missing, leave it empty"
     if column.kind != "numeric":
-        return []
+        counted = zip(column.labels, column.counts.tolist(), strict=True)
+        return [
+            f"{label!r} is a category of {column.name!r} ({n} rows): {remedy}"
+            for label, n in counted
+            if n and label.strip().casefold() in LIKE_MISSING
+        ]
     values, counts = np.unique(column.numbers[~column.missing], return_counts=True)
     if len(values) < RARE_COUNT:
         return []
     ends = ((0, values[1], values[-1] - values[1]), (-1, values[-2], values[-2] - values[0]))
     return [
-        float(values[end])
+        f"{values[end]:g} in {column.name!r} is far from all other values: {remedy}"
         for end, next_one, spread in ends
         if set(f"{abs(values[end]):g}") == {"9"}
         and counts[end] > 1
