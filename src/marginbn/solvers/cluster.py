@@ -275,7 +275,10 @@ class Coordinator:
         """Parts that every worker may have: of those here whose engine is the one of this process.
         A new worker makes its arrays and tells which it has; nothing waits for it.
         """
-        there = self._call("ncores")
+        try:
+            there = self.client.sync(self.client.scheduler.ncores, callback_timeout=PATIENCE)
+        except (OSError, TimeoutError, ValueError, RuntimeError, CancelledError) as error:
+            self._give_up(f"the scheduler does not answer ({type(error).__name__})")
         self.n_workers = max(1, sum(int(count) for count in there.values()))
         for address in [address for address in self.checks if address not in there]:
             self.checks.pop(address)
@@ -324,14 +327,6 @@ class Coordinator:
                 OptimalityWarning,
                 stacklevel=2,
             )
-
-    def _call(self, name: str) -> Any:
-        """Ask the scheduler something; without an answer the search ends."""
-        try:
-            method = getattr(self.client.scheduler, name)
-            return self.client.sync(method, callback_timeout=PATIENCE)
-        except (OSError, TimeoutError, ValueError, RuntimeError, CancelledError) as error:
-            self._give_up(f"the scheduler does not answer ({type(error).__name__})")
 
     def _give_up(self, why: str) -> NoReturn:
         """End the search with what is known."""
@@ -417,7 +412,10 @@ class Coordinator:
             task = self._task(self.held[slot], nodes, goes_on)
             if not self.waiting.count:
                 share = self.held[slot].count * len(hungry) // len(slots)
-                task = replace(task, surplus=share or self._surplus_of(self.held[slot]))
+                bounds = [part.bound for part in self._parts]
+                if max(bounds) == self.held[slot].bound > min(bounds) + self._much:
+                    share = share or SMALL_SURPLUS  # for a worker that has worse ones only
+                task = replace(task, surplus=share)
             self._submit(task, self.held[slot], problem)
             del self.held[slot]  # only now: an interrupt must not lose a node
 
@@ -429,12 +427,6 @@ class Coordinator:
             return self.waiting.take(-(-self.waiting.count // n_hungry))
         is_worse = self.waiting.bound - self.held[slot].bound > self._much
         return self.waiting.take(SMALL_SURPLUS) if is_worse else None
-
-    def _surplus_of(self, part: Part) -> int:
-        """Nodes that the best part gives to one with worse ones only."""
-        bounds = [other.bound for other in self._parts]
-        has_best = part.bound == max(bounds) and max(bounds) - min(bounds) > self._much
-        return SMALL_SURPLUS if has_best else 0
 
     @property
     def _much(self) -> float:

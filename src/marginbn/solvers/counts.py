@@ -9,17 +9,9 @@ The engine of branch and bound counts the families of its columns, TAN the pairs
 A thread counts whole sets, so every sum is added up in the order of the samples, whatever the
 number of threads.
 
-Other sums over rows are other operations:
-
-* a single table of any shape (``problem/encoded.py``) is made by numpy's pass alone: a compiler is
-  not worth loading for it
-* sums of scoring (``scoring/sums.py``) are over sets that extend each other: the rows of a set are
-  merged before the next member divides them, and no table is kept
-* Fayyad-Irani cuts (``data/discretize.py``) are decided from running sums over a sorted column,
-  which has no codes yet
-* training (``class_model/kernels/gather.py``) scatters the derivatives of a block of rows to the
-  entries it has just gathered; a pass of its own is no quicker and would keep those of all rows
-* groups of samples (``kernels/coded.py``) are lists of rows, of which small ones need no table
+Other sums over rows are other operations: ``scoring/sums.py`` merges the rows of a set before the
+next member divides them, ``class_model/kernels/gather.py`` scatters derivatives to the entries it
+has just gathered, and groups of samples (``kernels/coded.py``) are lists of rows.
 """
 
 from __future__ import annotations

@@ -276,22 +276,16 @@ class BranchBoundShape:
             least.append(self.coded(n_jobs) + self.least_rows)
         return Needs(fixed + min(least), fixed + max(useful[0], min(least)))
 
-    def takes_long(self, seconds: float) -> bool:
-        """Whether writing and copying the coefficients takes too much of so many seconds: groups
-        give a bound at once.
-        """
-        most = max(self.LONG_FROM, self.BYTES_PER_SECOND * seconds)
-        return self.has_codes and self.coefficients > most
-
     def divide(self, memory: Memory, n_jobs: int = 1, seconds: float = math.inf) -> Division:
         """Divide what may be spent; without a limit never more than the largest sizes above, so
         that runs on machines with enough memory are the same. Nor are coefficients written that
-        take too much of the ``seconds`` there are.
+        take too much of the ``seconds`` there are: groups give a bound at once.
         """
         has_limit = memory.limit is not None
         left, rows = memory.spendable - self.fixed(n_jobs), 0
         needed = self.dense(n_jobs, at_worst=has_limit)
-        is_dense = self.is_dense and not self.takes_long(seconds)
+        is_long = self.coefficients > max(self.LONG_FROM, self.BYTES_PER_SECOND * seconds)
+        is_dense = self.is_dense and not (is_long and self.has_codes)
         fits = is_dense and needed + self.stores(n_jobs) <= left
         if fits:
             left -= needed

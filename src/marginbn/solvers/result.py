@@ -23,10 +23,9 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from html import escape
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from marginbn.exceptions import InputError, SolverError
 from marginbn.problem.array_types import IntArray
@@ -46,31 +45,27 @@ def fingerprint(problem: StructureProblem) -> str:
     members, lengths = members_of(candidates.masks)
     numbers = [candidates.n_variables, problem.n_samples, problem.n_rows]
     for integers in (numbers, candidates.child, lengths, members):
-        _add(digest, np.asarray(integers, dtype="<i8"))
-    _add(digest, np.asarray(problem.linear, dtype="<f8"))
+        _add(digest, integers, "<i8")
+    _add(digest, problem.linear, "<f8")
     if problem.margins is not None:
         data = problem.margins.data
         digest.update(f"{problem.margins.kind}\0".encode())
-        _add(digest, np.asarray(data.arities, dtype="<i8"))
-        _add_rows(digest, data.codes)
+        _add(digest, data.arities, "<i8")
+        _add(digest, data.codes, "<i8")
         settings = [problem.gamma, problem.margins.smoothing]
         for reals in (data.weights, problem.sample_weights, settings):
-            _add(digest, np.asarray(reals, dtype="<f8"))
+            _add(digest, reals, "<f8")
     return digest.hexdigest()
 
 
-def _add(digest: hashlib._Hash, array: NDArray[Any]) -> None:
-    """Shape first, so that no two lists of arrays look alike."""
+def _add(digest: hashlib._Hash, values: ArrayLike, dtype: str) -> None:
+    """Shape first, so that no two lists of arrays look alike; then some rows at a time: never a
+    second table.
+    """
+    array = np.asarray(values)
     digest.update(f"{array.shape}\0".encode())
-    digest.update(np.ascontiguousarray(array).tobytes())
-
-
-def _add_rows(digest: hashlib._Hash, codes: NDArray[np.integer]) -> None:
-    """The same of a table of whole numbers, some rows at a time: never a second table."""
-    digest.update(f"{codes.shape}\0".encode())
-    for begin in range(0, len(codes), PIECE):
-        part = np.ascontiguousarray(codes[begin : begin + PIECE], dtype="<i8")
-        digest.update(part.tobytes())
+    for begin in range(0, len(array), PIECE):
+        digest.update(np.ascontiguousarray(array[begin : begin + PIECE], dtype=dtype).tobytes())
 
 
 def relative_gap(objective: float, bound: float, scale: float = 1.0) -> float:

@@ -232,7 +232,15 @@ def solve_part(solver: BranchBoundSolver, problem: StructureProblem, task: Task)
     given = parse(dict(task.arrays), 8 * search.main.pool.words.shape[1])
     with suppress(Stopped):
         search.take(run, given, task.pseudocosts, task.goes_on)
-        _search(run, search)
+        ended: Status | None = None
+        with run.deadline.calling(search.interrupt):
+            while ended is None:
+                improved = search.report()
+                if search.is_closed or run.limit is not None:
+                    break
+                search.improve(improved)
+                ended = search.advance()
+        search.report()
     nodes = search.team.nodes - search.nodes_before
     arrays = search.give(task.surplus, task.is_copied).arrays
     pool = search.main.pool
@@ -242,16 +250,3 @@ def solve_part(solver: BranchBoundSolver, problem: StructureProblem, task: Task)
     assert run.selection is not None  # the one of the task, at the least
     found = run.selection, run.objective, nodes, kind, added
     return Answer(arrays, *found, int(pool.state.open), top_bound(pool))
-
-
-def _search(run: Run, search: PartSearch) -> None:
-    """Portions of work until the time is over or nothing is left."""
-    ended: Status | None = None
-    with run.deadline.calling(search.interrupt):
-        while ended is None:
-            improved = search.report()
-            if search.is_closed or run.limit is not None:
-                break
-            search.improve(improved)
-            ended = search.advance()
-    search.report()
