@@ -95,9 +95,9 @@ HOSTILE: list[tuple[Edit, str]] = [
         r"\$\.variables\[0\]: Object contains unknown field `kind`",
     ),
     (_set("parents", value=[[], [0]]), r"\$\.parents: must have 3 entries, got 2"),
-    (_set("parents", 1, value=[3]), r"\$\.parents\[1\]: .* 0 to 2, got \(3,\)"),
+    (_set("parents", 1, value=[3]), r"\$\.parents: parents of variable 1 must be .* got \(3,\)"),
     (_set("parents", 1, value=[-1]), r"\$\.parents\[1\]\[0\]: Expected `int` >= 0"),
-    (_set("parents", 1, value=[1]), r"\$\.parents\[1\]: parents must be indices of other"),
+    (_set("parents", 1, value=[1]), r"\$\.parents: parents of variable 1 must be other"),
     (_set("parents", 1, value=[10**300]), r"\$\.parents\[1\]"),
     (_set("parents", 1, value=[0.0]), r"\$\.parents\[1\]\[0\]: Expected `int`, got `float`"),
     (_set("parents", 2, value=[1, 0]), r"\$\.parents\[2\]: parents must be increasing"),
@@ -184,8 +184,9 @@ def test_a_long_cycle_is_refused_quickly() -> None:
         "parents": [[(i + 1) % n] for i in range(n)],
         "log_tables": [[0.0]] * n,
     }
-    with pytest.raises(MisfitError, match="directed cycle"):
+    with pytest.raises(MisfitError, match="directed cycle") as caught:
         read(data)
+    assert len(str(caught.value)) < 200
 
 
 def test_a_single_variable_is_a_network() -> None:

@@ -29,7 +29,7 @@ from marginbn.files import shorten
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.array_types import FloatArray
 from marginbn.problem.encoded import Variable
-from marginbn.problem.structure import Structure, is_acyclic
+from marginbn.problem.structure import Structure
 
 ROUNDING_TOLERANCE = 1e-2
 """How far the sum of a row may be from one: 20 states with three digits each stay inside."""
@@ -95,12 +95,10 @@ class Assembly:
                 raise self._error(line, reason)
             self.add((i,), np.ones(1))  # there is no other
         places = range(len(self.variables))
-        parents = tuple(self._parents[i] for i in places)
-        if not is_acyclic(parents):
-            raise self._error(None, "the graph has a directed cycle")
         tables = tuple(self._tables[i] for i in places)
         try:
-            return BayesianNetwork(Structure(parents), self.variables, tables)
+            structure = Structure(tuple(self._parents[i] for i in places))
+            return BayesianNetwork(structure, self.variables, tables)
         except InputError as error:
             raise self._error(None, str(error)) from None
 

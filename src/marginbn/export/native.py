@@ -37,7 +37,7 @@ from marginbn.files import (
 from marginbn.network.elimination import MAX_AXES, MAX_CELLS, describe_cells
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
-from marginbn.problem.structure import Structure, is_acyclic
+from marginbn.problem.structure import Structure
 
 
 class _VariableShape(Shape, frozen=True):
@@ -84,7 +84,15 @@ def network_to_dict(network: BayesianNetwork) -> dict[str, object]:
 def build_network(shape: NetworkShape, place: str = "$") -> BayesianNetwork:
     """The network at a place of a file; raises :class:`MisfitError` where parts do not fit."""
     variables = tuple(Variable(v.name, v.states) for v in shape.variables)
-    check_parents(shape.parents, len(variables), f"{place}.parents")
+    check_length(shape.parents, len(variables), f"{place}.parents")
+    for i, parents in enumerate(shape.parents):
+        if any(a >= b for a, b in pairwise(parents)):
+            reason = f"parents must be increasing, got {shorten(parents)}"
+            raise MisfitError(f"{place}.parents[{i}]: {reason}")
+    try:
+        structure = Structure(shape.parents)
+    except InputError as error:
+        raise MisfitError(f"{place}.parents: {error}") from None
     check_length(shape.log_tables, len(variables), f"{place}.log_tables")
     tables = []
     for i, values in enumerate(shape.log_tables):
@@ -94,7 +102,7 @@ def build_network(shape: NetworkShape, place: str = "$") -> BayesianNetwork:
         check_length(values, math.prod(sizes), f"{place}.log_tables[{i}]")
         tables.append(np.array([-math.inf if v is None else v for v in values]).reshape(sizes))
     try:
-        return BayesianNetwork(Structure(shape.parents), variables, tuple(tables))
+        return BayesianNetwork(structure, variables, tuple(tables))
     except InputError as error:  # the network's own checks, such as rows that sum to one
         raise MisfitError(f"{place}: {error}") from None
 
@@ -127,18 +135,3 @@ def load_json(path: PathLike) -> BayesianNetwork:
     with naming_file(path):
         read_format(content)
         return build_network(decode(content, NetworkShape))
-
-
-def check_parents(parents: tuple[tuple[int, ...], ...], n_variables: int, place: str) -> None:
-    """Refuse parents that are no acyclic graph over so many variables."""
-    check_length(parents, n_variables, place)
-    for i, own in enumerate(parents):
-        if any(p >= n_variables or p == i for p in own):
-            raise MisfitError(
-                f"{place}[{i}]: parents must be indices of other variables, "
-                f"0 to {n_variables - 1}, got {shorten(own)}"
-            )
-        if any(a >= b for a, b in pairwise(own)):
-            raise MisfitError(f"{place}[{i}]: parents must be increasing, got {shorten(own)}")
-    if not is_acyclic(parents):
-        raise MisfitError(f"{place}: the graph has a directed cycle")

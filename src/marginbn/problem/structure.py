@@ -10,6 +10,9 @@ from typing import Generic, TypeVar
 
 from marginbn.exceptions import InputError
 
+_LISTED = 20
+"""Variables of a cycle that a message lists."""
+
 CLASS = 0
 """The variable that is the class, where there is one."""
 
@@ -288,8 +291,10 @@ def find_cycle(parents: Sequence[Sequence[int]]) -> list[int] | None:
 
 
 def describe_cycle(parents: Sequence[Sequence[int]], names: Sequence[str] | None = None) -> str:
-    """One directed cycle, like ``1 -> 2 -> 1`` or by names; the graph must have one."""
+    """One directed cycle, like ``1 -> 2 -> 1`` or by names, a long one in part; there must be one."""
     cycle = find_cycle(parents)
     assert cycle is not None
-    around = reversed([cycle[-1], *cycle])
-    return " -> ".join(str(v) if names is None else names[v] for v in around)
+    around = [str(v) if names is None else names[v] for v in reversed([cycle[-1], *cycle])]
+    if len(around) > _LISTED:
+        around[_LISTED // 2 : -1] = ["..."]
+    return " -> ".join(around)
