@@ -291,7 +291,7 @@ def find_cycle(parents: Sequence[Sequence[int]]) -> list[int] | None:
 
 
 def describe_cycle(parents: Sequence[Sequence[int]], names: Sequence[str] | None = None) -> str:
-    """One directed cycle, like ``1 -> 2 -> 1`` or by names, a long one in part; there must be one."""
+    """One directed cycle, like ``1 -> 2 -> 1`` or by names; the graph must have one."""
     cycle = find_cycle(parents)
     assert cycle is not None
     around = [str(v) if names is None else names[v] for v in reversed([cycle[-1], *cycle])]
