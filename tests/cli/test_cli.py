@@ -349,6 +349,9 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
     )
     assert "measured numbers" in one_line_error(run("fit", toy, "-t", "size"))
     assert "is no file of `marginbn fit` or `learn`" in one_line_error(run("show", toy))
+    assert "--kind: there is no column 'sise'; did you mean 'size'?" in one_line_error(
+        run("fit", toy, "-t", "y", "--kind", "sise=numeric")
+    )
     (tmp_path / "bad.csv").write_text("a,b\n1\n")
     assert "line 2: expected 2 fields" in one_line_error(
         run("fit", tmp_path / "bad.csv", "-t", "a")

@@ -38,7 +38,11 @@ def iris_page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BaseBNCla
     X, y = load_iris(return_X_y=True, as_frame=True)
     names = load_iris().target_names
     fitted = GenerativeBNClassifier(
-        class_restricted=False, max_parents=3, score="loglik", search=Search(solver="dp")
+        class_restricted=False,
+        max_parents=3,
+        score="loglik",
+        time_limit=None,
+        search=Search(solver="dp"),
     ).fit(X, names[y])
     path = tmp_path_factory.mktemp("pages") / "iris.html"
     make_report(fitted, X, names[y], n_folds=2, title="Iris").save(path)

@@ -50,7 +50,9 @@ def load_any(model: Path, certificate: Path | None = None) -> Any:
     except FormatError as error:
         if "JSON is malformed" not in str(error):
             raise
-        raise InputError(f"{model} is no file of `marginbn fit` or `learn`; give one") from None
+        raise InputError(
+            f"{model} is no file of `marginbn fit` or `learn`; the model is named first"
+        ) from None
     if certificate is not None:
         from marginbn.classifiers.claims import verify_model
 
@@ -66,7 +68,9 @@ def load_checked(model: Path, certificate: Path | None) -> BaseBNClassifier:
 
     found = load_any(model, certificate)
     if not isinstance(found, BaseBNClassifier):
-        raise InputError(f"{model} holds a network without a class; use show, ask or export")
+        raise InputError(
+            f"{model} holds a network without a class; use show, ask or export --to bif"
+        )
     return found
 
 

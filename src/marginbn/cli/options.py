@@ -418,6 +418,7 @@ OPTION_NAMES = {
     "required_arcs": "--require",
     "forbidden_arcs": "--forbid",
     "tiers": "--tier",
+    "column_kinds": "--kind",
     "gap_tolerance": "--gap",
     "gamma": "--p",
     "gammas": "--p",

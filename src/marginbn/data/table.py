@@ -234,7 +234,7 @@ def _position(key: str | int, names: Sequence[str]) -> int:
         return list(names).index(str(key))
     if isinstance(key, (int, np.integer)) and -len(names) <= key < len(names):
         return int(key)
-    raise InputError(f"{_KINDS} names a column {key!r} that is not there{suggestion(key, names)}")
+    raise InputError(f"column_kinds: there is no column {key!r}{suggestion(key, names)}")
 
 
 def suggestion(name: object, names: Sequence[str]) -> str:

@@ -315,7 +315,8 @@ def check_class_arcs(rule: CandidateRule, names: Sequence[str]) -> None:
         raise InputError("class_arcs='all' needs class_restricted=True")
     if rule.max_parents < 1:
         raise InputError(
-            f"max_parents must be at least 1 with class_arcs='all', got {rule.max_parents}"
+            f"max_parents must be at least 1 with class_arcs='all', got {rule.max_parents}: the "
+            "class is a parent of every feature"
         )
     below = {v for v in range(1, len(names)) if has_class(v, rule)}
     for label, arcs in (

@@ -48,8 +48,6 @@ OnFold = Callable[[int, int], None]
 THIS, TAN, NAIVE_BAYES = "this classifier", "TAN", "naive Bayes"
 LOGISTIC, MAJORITY = "logistic regression", "most frequent class"
 
-Entrant = BaseBNClassifier | LogisticBaseline | MajorityBaseline
-
 
 def read_rows(classifier: BaseBNClassifier, X: Any, y: Any) -> LabelledTable:
     """Columns are matched by name where there are names, and keep the kinds of training."""
@@ -211,7 +209,7 @@ def compare_on_test(
     classifier: BaseBNClassifier, rows: LabelledTable, test: LabelledTable
 ) -> Comparison:
     """Measure the classifier as it is, and simpler ones learned from ``rows``."""
-    fitted: dict[str, Entrant] = {THIS: classifier}
+    fitted: dict[str, Any] = {THIS: classifier}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         for name, make in simpler_methods(classifier, _kinds(classifier)).items():

@@ -33,7 +33,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.classifiers.learner import BayesianNetworkLearner
-from marginbn.classifiers.measures import Quality
 from marginbn.classifiers.validation import check_count
 from marginbn.exceptions import InputError
 from marginbn.files import PathLike, write_or_rescue, write_text
@@ -257,17 +256,22 @@ def _document(report: contents.Report, body: Markup) -> str:
     judged = report.judged
     quality = None if judged is None else judged.quality
     groups = [[], *(groups_of(report, i) for i in range(1, report.network.n_variables))]
+    columns = report.classifier.coding_.columns
+    cuts = [list(c.cuts) if c.kind == "numeric" else None for c in columns]
     values = to_script_json(
         {
             "network": network_values(report.network),
             "model": model_values(report.classifier.answers_),
             "order": report.order,
             "shown": int(report.network.n_classes == 2),  # first: the second of two classes
-            "cuts": _cuts(report.classifier),
+            "cuts": [None, *cuts],
             "groups": groups,
             "picture": picture_values(report.network, groups),
             "effects": None if report.effects is None else effect_values(report.effects),
-            "threshold": None if quality is None else threshold_values(quality),
+            # rows above each threshold, and all rows: of the second class and of the first
+            "threshold": None
+            if quality is None
+            else {"above": quality.above, "totals": [c.n_rows for c in quality.classes[::-1]]},
         }
     )
     head = [
@@ -286,17 +290,6 @@ def _document(report: contents.Report, body: Markup) -> str:
         f'<script type="module">{script}</script>\n'
         "</body>\n</html>\n"
     )
-
-
-def threshold_values(quality: Quality) -> dict[str, object]:
-    """Rows above each threshold, and all rows, of the second class and of the first."""
-    return {"above": quality.above, "totals": [c.n_rows for c in reversed(quality.classes)]}
-
-
-def _cuts(classifier: BaseBNClassifier) -> list[list[float] | None]:
-    """Where the bins of each variable end, so that numbers can be typed; None of categories."""
-    numeric = (list(c.cuts) if c.kind == "numeric" else None for c in classifier.coding_.columns)
-    return [None, *numeric]
 
 
 def to_script_json(value: object) -> str:
@@ -320,7 +313,11 @@ def model_values(answers: Answers | None) -> dict[str, Any] | None:
     model, buckets = answers.model, answers.buckets
     layout = model.design.layout
     coding = model.design.cells.coding.columns
-    lists = {to_camel(name): array.tolist() for name, array in buckets._asdict().items()}
+
+    def camel(name: str) -> str:
+        return re.sub("_(.)", lambda letter: letter[1].upper(), name)
+
+    lists = {camel(name): array.tolist() for name, array in buckets._asdict().items()}
     numbers = {name: to_base64(getattr(buckets, name)) for name in ("tables", "reach")}
     return {
         "draws": N_DRAWS,
@@ -337,18 +334,6 @@ def model_values(answers: Answers | None) -> dict[str, Any] | None:
         "offset": model.offset.tolist(),
         "tables": to_base64(model.tables),
     }
-
-
-def to_camel(name: str) -> str:
-    """A name as scripts write it.
-
-    Examples
-    --------
-    >>> to_camel("cell_start")
-    'cellStart'
-    """
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
 
 
 def to_base64(numbers: FloatArray) -> str:
