@@ -15,24 +15,10 @@ local scores (``given``); the candidates are the sets that score more than each 
     ARC i j        j is a parent of i
     CANDIDATE k    the child of candidate k has exactly these parents
 
-and two children: the structures without it, then those with it. A leaf names weights that bound
-its structures:
-
-    FOREST d       dual weights number d; the bound is a maximum over forests (only for margins in
-                   which features have {}, {class} or {class, another feature} as parents and the
-                   class at most two)
-    CLUSTERS d m   dual weights d and multipliers number m; the bound is a sum of maxima
-
-``tree`` is one stream of integers in preorder: the number of the kind, then its arguments.
-
-**Dual weights.** Sample m gives the share ``parts / 2^bits`` of its weight to each rival, at most
-one in all; with ``groups`` a sample has the parts of its group. Decomposable scores have none.
-
-**Multipliers.** Numbers y >= 0 for rows that hold for every structure of the leaf: a *cluster*
-(some member has no parent in the cluster), a *packing* (at most one member has all others as
-parents), or an *edge* decided to be present.
-
-**Arithmetic.** Values of candidates are rounded up, multipliers down, to multiples of ``2^grid``.
+and two children: the structures without it, then those with it. A leaf names what bounds its
+structures: FOREST d or CLUSTERS d m, with dual weights number d and multipliers number m.
+``docs/theory/certificate_format.rst`` says how, and has the arithmetic. ``tree`` is one stream of
+integers in preorder: the number of the kind, then its arguments.
 """
 
 from __future__ import annotations

@@ -333,9 +333,8 @@ def check_counts(model: dict[str, Any], rows: list[Row], weights: Vector) -> Non
     arities = [len(v["states"]) for v in model["network"]["variables"]]
     usual = 0.1 if model["estimator"] == "BNClassifier" else 1.0
     smoothing, network = float(model["params"].get("smoothing", usual)), model["network"]
-    for i, (parents, table) in enumerate(
-        zip(network["parents"], network["log_tables"], strict=True)
-    ):
+    pairs = zip(network["parents"], network["log_tables"], strict=True)
+    for i, (parents, table) in enumerate(pairs):
         cells: dict[Row, Vector] = {}
         for x, w in zip(rows, weights, strict=True):
             own = cells.setdefault(tuple(x[p] for p in parents), [0.0] * arities[i])
@@ -563,14 +562,10 @@ def check_training(model: dict[str, Any], rows: Rows) -> float:
 def cell_codes(model: dict[str, Any], rows: Rows) -> list[Row]:
     """Cells of all features, by row; their weights and positions must be those of the model."""
     by_feature = []
-    for i, (cells, coding) in enumerate(
-        zip(model["class_model"]["cells"], model["coding"], strict=True)
-    ):
-        codes, cuts, last = (
-            [x[i + 1] for x in rows.states],
-            cells["cuts"],
-            len(cells["weights"]) - 1,
-        )
+    pairs = zip(model["class_model"]["cells"], model["coding"], strict=True)
+    for i, (cells, coding) in enumerate(pairs):
+        codes, cuts = [x[i + 1] for x in rows.states], cells["cuts"]
+        last = len(cells["weights"]) - 1
         if coding["kind"] == "numeric":
             numbers = [x[i] for x in rows.numbers]
             agree(all(a < b for a, b in pairwise(cuts)), f"cells of feature {i}: no order")

@@ -4,7 +4,7 @@ The only module here that knows the kernels of ``branch_bound``. A visit runs th
 of a box: margins and smoothing of the point reached give dual weights, which are rounded to few
 bits. The bound, the split and the bounds of both children all come from the rounded weights, so
 what is recorded is what was used. There is no reduced-cost fixing: a fixed slot would be a leaf of
-its own in the proof. ``tests/proof/test_write.py`` compares this with ``kernels/tree.py``.
+its own in the proof.
 
 **Groups of samples.** Samples may have equal shares: ``u_m = w_m p`` with the same p for a group is
 a choice of dual weights like any other, so the bound of the groups (``row_groups.py``) is a bound
@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntArray
+from marginbn.problem.array_types import CodeArray, FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, DualWeights
@@ -30,8 +30,9 @@ from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels import branching, records
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Context, Incumbent, bound_box
 from marginbn.solvers.branch_bound.kernels.box import propagate
-from marginbn.solvers.branch_bound.kernels.children import worth_of
+from marginbn.solvers.branch_bound.kernels.children import contains, worth_of
 from marginbn.solvers.branch_bound.kernels.combination import Bounding, load_margins, new_bounding
+from marginbn.solvers.branch_bound.kernels.node_pool import copy_box
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.branch_bound.kernels.tree import ROOT_ACCURACY
@@ -203,7 +204,7 @@ class ForestRelaxation(Relaxation):
     def visit(self, claim: TreeNode) -> Visit:
         """Bound by Frank-Wolfe; a leaf if the rounded weights prune."""
         box, state = self.box, claim.state
-        _load(box, state.box)
+        copy_box(state.box, box)
         if not propagate(self.inst, box):
             return Visit(-math.inf, claim.proof)
         if (box.allowed.sum(axis=1) == 1).all() and box.classes.sum() == 1:
@@ -268,7 +269,8 @@ class ForestRelaxation(Relaxation):
     def _load_vertices(self, state: BoxState) -> bool:
         """Inherited vertices that lie in the box, or the best one; False if the box is empty."""
         b = self.bounding
-        inside = self._contains(state.vertices)
+        every = state.vertices.astype(np.int64)
+        inside = [contains(self.inst, self.box, vertex) for vertex in every]
         vertices, share = state.vertices[inside], state.share[inside]
         if len(vertices) == 0:
             values = state.majorant.values
@@ -282,18 +284,6 @@ class ForestRelaxation(Relaxation):
         largest = self.settings.smoothing_start * self.inst.gamma
         b.state.smoothing = min(largest, state.smoothing)
         return True
-
-    def _contains(self, vertices: NDArray[np.int16]) -> BoolArray:
-        """Which structures belong to the box."""
-        box, n = self.box, self.inst.n_features
-        slots, sets = vertices[:, :n].astype(np.int64), vertices[:, n].astype(np.int64)
-        inside = box.allowed[np.arange(n), slots].all(axis=1) & box.classes[sets]
-        for i, j in zip(*np.nonzero(np.tril(box.edges)), strict=True):
-            inside &= (slots[:, i] == j) | (slots[:, j] == i)
-        for j in np.flatnonzero(box.relevant):
-            member = (self.inst.first[sets] == j) | (self.inst.second[sets] == j)
-            inside &= (slots[:, j] != n + 1) | member
-        return np.asarray(inside)
 
     def _tighten(self) -> RoundedMajorant:
         """Run the compiled bounding and round the weights it ends with."""
@@ -352,7 +342,7 @@ class ForestRelaxation(Relaxation):
             j = int(np.flatnonzero(self.box.classes)[0])
         sides = []
         for with_it in (False, True):
-            _load(self.child, self.box)
+            copy_box(self.box, self.child)
             if kind == branching.NONE:
                 self.child.classes[:] &= (np.arange(self.child.classes.size) == j) == with_it
             else:
@@ -385,9 +375,3 @@ class ForestRelaxation(Relaxation):
         column = records.column_of(self.inst, n if kind == branching.NONE else i, j)
         assert kind in (branching.NONE, branching.SLOT)
         return CANDIDATE, int(self._numbers[self.encoding.candidate_of[column]])
-
-
-def _load(box: Box, other: Box) -> None:
-    """Make a box equal to another one."""
-    for array, values in zip(box, other, strict=True):
-        array[:] = values

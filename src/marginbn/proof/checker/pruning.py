@@ -220,12 +220,9 @@ class Pruning:
         self.n, self.base = len(sums.arities), families[0].base
         self.loss = min(math.floor(Fraction(certificate.candidates.loss) * 2**sums.shift), 2**61)
         lost_bits, counts = SHIFT - sums.shift, sums.counts
-        self.price, name = (
-            0.0 * sums.arities,
-            sums.score.name,
-        )  # by child, of a state of the parents
-        if name in PENALTIES:
-            price, off = penalty_units(name, sum(counts.weights), counts.scale)
+        self.price = 0.0 * sums.arities  # by child, of a state of the parents
+        if sums.score.name in PENALTIES:
+            price, off = penalty_units(sums.score.name, sum(counts.weights), counts.scale)
             if price < 0:
                 raise RefutedError("a penalty is negative, and sets are left out")
             self.price = max(price - off, 0) / 2.0**lost_bits * (sums.arities - 1.0)
