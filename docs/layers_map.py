@@ -15,6 +15,9 @@ from layers import LAYERS, MODULES, ORDERS, read_imports, read_layers
 ROW, BOX, CELL = 46, 560, 24  # height of a row, width of a box, width of a column of the square
 TOP, LEFT = 96, 8
 SQUARE = LEFT + BOX + 28
+ENGINE = ("problem", "solvers", "scoring", "proof")
+"""The half that maximises; its boxes have a coloured edge."""
+
 STYLE = """
 .layers text { font: 13px sans-serif; fill: var(--color-foreground-primary, #111); }
 .layers .does { font-size: 12px; fill: var(--color-foreground-secondary, #555); }
@@ -69,6 +72,8 @@ def _heading(k: int) -> str:
 def _box(k: int) -> Iterator[str]:
     layer, y = read_layers()[k], TOP + ROW * k
     yield f'<rect class="box" x="{LEFT}" y="{y + 2}" width="{BOX}" height="{ROW - 4}" rx="5"/>'
+    if layer["name"] in ENGINE:
+        yield f'<rect class="dot" x="{LEFT}" y="{y + 2}" width="5" height="{ROW - 4}" rx="2"/>'
     yield f'<text class="name" x="{LEFT + 12}" y="{y + 19}">{escape(layer["name"])}</text>'
     yield f'<text class="does" x="{LEFT + 12}" y="{y + 36}">{escape(layer["does"])}</text>'
     if "hands_on" in layer:
