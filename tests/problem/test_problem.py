@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oracles
 from brute_force import brute_force
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.candidates import enumerate_candidates
@@ -79,14 +80,13 @@ def test_linear_and_margin_parts_add_up() -> None:
 def test_the_objective_is_the_capped_sum_of_margins(
     kind: MarginKind, case: tuple[EncodedData, Structure], gamma: float
 ) -> None:
-    """Sum over unmerged rows of weight times min(gamma, smallest margin), and finite."""
+    """Equations 9 and 21 of the paper over unmerged rows, by the oracle's own counts."""
     data, structure = case
     candidates = enumerate_candidates(data.n_variables, 3)
     problem = margin_problem(data, candidates, margin=kind, gamma=gamma, smoothing=0.5)
-    rows = MarginRows(data, candidates, kind, 0.5).at(candidates.selection(structure))
-    expected = math.fsum(
-        w * min(gamma, *row) for w, row in zip(data.weights.tolist(), rows.tolist(), strict=True)
-    )
+    raw = data.codes.tolist(), data.weights.tolist(), data.arities.tolist()
+    by_definition = {"multiclass": oracles.soft_margin, "binary": oracles.soft_binary_margin}[kind]
+    expected = by_definition(*raw, 0.5, gamma)(structure.parents)
     value = problem.score(structure)
     assert value == pytest.approx(expected, rel=1e-10, abs=1e-10)
     assert value <= gamma * data.total_weight * (1 + 1e-12)

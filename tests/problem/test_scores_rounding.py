@@ -25,7 +25,12 @@ from marginbn import (
 )
 from marginbn.classifiers.search import warn_if_open
 from marginbn.exceptions import OptimalityWarning
-from marginbn.problem.scores import LocalScore, get_local_score, scores_with_errors
+from marginbn.problem.scores import (
+    LocalScore,
+    counts_are_exact,
+    get_local_score,
+    scores_with_errors,
+)
 from marginbn.solvers import Status
 
 DIGITS = 110
@@ -161,3 +166,25 @@ def test_certificates_of_heavy_rows_are_tight(weight: float, tmp_path: Path) -> 
     verdict = verify_certificate(tmp_path / "proof")
     assert verdict
     assert verdict.gap < 1e-9
+
+
+def test_counts_are_exact_where_no_order_of_adding_rounds() -> None:
+    """Fractions never round; the sums of floats agree with them if the counts are called exact."""
+    verdicts = set()
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        whole = random.integers(1, 2 ** int(random.integers(1, 53)), 6).astype(np.float64)
+        weights = np.ldexp(whole, random.integers(-8, 8, 6))
+        sums = {float(np.cumsum(random.permutation(weights))[-1]) for _ in range(20)}
+        own = EncodedData(np.zeros((6, 1)), weights, (Variable("class", ("0",)),))
+        verdicts.add(counts_are_exact(own))
+        if counts_are_exact(own):
+            assert {Fraction(total) for total in sums} == {sum(map(Fraction, weights.tolist()))}
+    assert verdicts == {True, False}
+
+
+@pytest.mark.parametrize(("smallest", "is_exact"), [(2.0**-52, True), (2.0**-53, False)])
+def test_a_double_has_fifty_three_digits(smallest: float, is_exact: bool) -> None:
+    data = EncodedData(np.zeros((2, 1)), np.array([1.0, smallest]), (Variable("class", ("0",)),))
+    assert (Fraction(1.0 + smallest) == 1 + Fraction(smallest)) == is_exact
+    assert counts_are_exact(data) == is_exact

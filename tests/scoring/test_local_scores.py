@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import oracles
 from marginbn import (
     EncodedData,
     InputError,
@@ -204,6 +205,19 @@ def test_a_limit_of_the_users_own_that_is_too_large(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(climbing, "MAX_CANDIDATES", 20)
     with pytest.raises(ProblemTooLargeError, match="more than 20 sets of at most 3 parents"):
         local_scores(data, "bdeu", 3)
+
+
+@pytest.mark.parametrize("score", [*SCORES, "loglik"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_exact_values_are_the_textbook_scores(score: str, weighted: bool) -> None:
+    """Compiled scores against loops over raw codes that use nothing of the package."""
+    data = random_data(31, 5, weighted)
+    raw = data.codes.tolist(), data.weights.tolist(), data.arities.tolist()
+    found = as_dict(local_scores(data, score, 3))
+    assert len(found) > 5
+    for (child, parents), value in found.items():
+        table = oracles.local_terms(*raw, child, parents)
+        assert value == pytest.approx(oracles.local_score(score, table, sum(raw[1])), rel=1e-10)
 
 
 def test_threads_change_nothing() -> None:
