@@ -274,21 +274,15 @@ def enumerate_candidates(
     child: list[int] = []
     parents: list[tuple[int, ...]] = []
     for i in range(n_variables):
-        own = _candidates_of(i, rule, called)
+        must = {p for p, c in rule.required if c == i}
+        must_not = {p for p, c in rule.forbidden if c == i}
+        every = _parent_sets(i, n_variables, rule, must)
+        own = [s for s in every if must.issubset(s) and must_not.isdisjoint(s)]
+        if not own:
+            refuse_without_candidates(i, rule, called)
         child += [i] * len(own)
         parents += own
     return CandidateSets(n_variables, np.array(child, dtype=np.int32), tuple(parents), rule)
-
-
-def _candidates_of(i: int, rule: CandidateRule, names: Sequence[str]) -> list[tuple[int, ...]]:
-    """Parent sets of variable i, by size and then lexicographically; refused if there is none."""
-    must = {p for p, c in rule.required if c == i}
-    must_not = {p for p, c in rule.forbidden if c == i}
-    every = _parent_sets(i, len(names), rule, must)
-    kept = [s for s in every if must.issubset(s) and must_not.isdisjoint(s)]
-    if not kept:
-        refuse_without_candidates(i, rule, names)
-    return kept
 
 
 def refuse_without_candidates(i: int, rule: CandidateRule, names: Sequence[str]) -> NoReturn:

@@ -177,8 +177,8 @@ class Search(SearchTree):
         first = self.shared.starts(self.run.selection)[0] if chosen is None else chosen
         warm = self.shared.first_state(first, allowed, rows)
         if not self._resume(warm):
-            root = Node.of(min(bound, self.run.bound), 0, allowed, present, warm, None)
-            self.frontier.push(root)
+            bits = np.packbits(allowed), np.packbits(present)
+            self.frontier.push(Node(min(bound, self.run.bound), 0, *bits, warm, None))
         self.set_open()
 
     def _ascend(self, allowed: BoolArray) -> tuple[float, list[int]]:
@@ -243,7 +243,8 @@ class Search(SearchTree):
             node = Node(bound, 1, box[:middle], box[middle:], warm, None)
             allowed, present = node.allowed(n_candidates), node.present(n)
             if propagate(instance.offsets, instance.members, allowed, present):
-                frontier.push(Node.of(bound, 1, allowed, present, warm, None))
+                bits = np.packbits(allowed), np.packbits(present)
+                frontier.push(Node(bound, 1, *bits, warm, None))
         frontier.nodes = frontier.earlier_nodes = earlier
         return True
 
@@ -394,5 +395,6 @@ class Search(SearchTree):
             if value <= cutoff:
                 self.frontier.discard(value)
                 continue
-            children.append(Node.of(value, node.depth + 1, child, edges, relaxed.warm, origin))
+            bits = np.packbits(child), np.packbits(edges)
+            children.append(Node(value, node.depth + 1, *bits, relaxed.warm, origin))
         return children

@@ -61,26 +61,11 @@ class IncumbentSearch:
         self._instance = instance
         self._random = np.random.default_rng(seed)
         self.stop = np.zeros(1, dtype=np.int64) if stop is None else stop
-
-    @property
-    def kicks_at_start(self) -> int:
-        """About a third of a second of work."""
-        return int(min(READ_AT_START / self._work_of_climb, 100))
-
-    @property
-    def is_cheap(self) -> bool:
-        """Whether climbs from several starts delay the first bound by less than a second."""
-        return self._work_of_climb < CHEAP
-
-    @property
-    def nodes_between(self) -> int:
-        """Nodes between two searches, about a tenth of the time of the tree."""
-        return int(np.clip(self._work_of_climb / READ_BETWEEN_NODES, 5, 500))
-
-    @property
-    def _work_of_climb(self) -> float:
-        """Coefficients read by one climb; a candidate costs as much as 20 rows besides."""
-        return SWEEPS * self._instance.n_candidates * (self._instance.coefficients.n_rows + 20)
+        # coefficients read by one climb; a candidate costs as much as 20 rows besides
+        work = SWEEPS * instance.n_candidates * (instance.coefficients.n_rows + 20)
+        self.is_cheap = work < CHEAP  # climbs from several starts delay the first bound hardly
+        self.kicks_at_start = int(min(READ_AT_START / work, 100))
+        self.nodes_between = int(np.clip(work / READ_BETWEEN_NODES, 5, 500))
 
     def improved(self, chosen: IntArray) -> IntArray:
         """A local optimum near a selection."""

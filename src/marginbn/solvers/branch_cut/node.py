@@ -65,19 +65,6 @@ class Node:
     warm: Warm
     origin: Origin | None
 
-    @classmethod
-    def of(
-        cls,
-        bound: float,
-        depth: int,
-        allowed: BoolArray,
-        present: BoolArray,
-        warm: Warm,
-        origin: Origin | None,
-    ) -> Node:
-        """Pack a node."""
-        return cls(bound, depth, np.packbits(allowed), np.packbits(present), warm, origin)
-
     def allowed(self, n_candidates: int) -> BoolArray:
         """(K,)"""
         return np.unpackbits(self.allowed_bits, count=n_candidates).astype(bool)

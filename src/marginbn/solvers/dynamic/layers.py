@@ -123,7 +123,9 @@ class LayerSearch:
         run, table, state = self._run, _table(ROOM), np.array([0.0, np.inf])
         done = 0
         while done < len(layer[0]):
-            self._poll(done)
+            run.poll()
+            if run.limits.nodes is not None and run.nodes >= run.limits.nodes:
+                raise Stopped(Status.NODE_LIMIT)
             until = min(done + PORTION, len(layer[0]))
             reached = expand(layer, done, until, lists, clusters, self._upper(), table, state)
             if reached < until:
@@ -139,12 +141,6 @@ class LayerSearch:
             reachable = max(self._top - float(state[1]), run.objective)
             run.improve_bound(reachable + self._slack)
         return keys, best
-
-    def _poll(self, done: int) -> None:
-        self._run.poll()
-        limit = self._run.limits.nodes
-        if limit is not None and self._run.nodes >= limit:
-            raise Stopped(Status.NODE_LIMIT)
 
     def _enlarged(self, table: Places, n_sets: int) -> Places:
         """A table of twice the places, if the memory allows."""

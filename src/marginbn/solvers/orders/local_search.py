@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from marginbn.exceptions import SolverError
-from marginbn.problem.array_types import FloatArray, IntArray, WordArray
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.solvers.orders.kernels.insertion import search_orders
 from marginbn.solvers.orders.parent_lists import ParentLists
 
@@ -58,22 +58,19 @@ class OrderSearch:
         """The order, or one near to it that is not stuck."""
         if self._never_stuck:
             return order
-        before = np.zeros(self.parents.n_words, dtype=np.uint64)
+        lists, before = self.parents.lists, np.zeros(self.parents.n_words, dtype=np.uint64)
         waiting, placed = [int(i) for i in order], []
         while waiting:
-            i = next((i for i in waiting if self._has_choice(i, before)), None)
-            if i is None:
+            for i in waiting:
+                group = slice(lists.offsets[i], lists.offsets[i + 1])
+                if not (lists.masks[group] & ~before).any(axis=1).all():
+                    break
+            else:
                 raise SolverError(f"no order of the variables: {waiting} wait for each other")
             waiting.remove(i)
             placed.append(i)
             before[i // 64] |= np.uint64(1 << (i % 64))
         return np.array(placed, dtype=np.int64)
-
-    def _has_choice(self, i: int, before: WordArray) -> bool:
-        """Whether a parent set of i lies within a set."""
-        lists = self.parents.lists
-        outside = lists.masks[lists.offsets[i] : lists.offsets[i + 1]] & ~before
-        return not outside.any(axis=1).all()
 
     def selection(self, order: IntArray) -> IntArray:
         """The best candidates of an order, or of one near to it that is not stuck, in the numbers

@@ -21,15 +21,6 @@ from marginbn.solvers.compile import entry, kernel
 
 
 @kernel
-def holds(members: IntArray, k: int, parent: int) -> bool:
-    """Whether candidate k contains ``parent``."""
-    found = False
-    for p in range(members.shape[1]):
-        found = found or members[k, p] == parent
-    return found
-
-
-@kernel
 def holds_any(members: IntArray, k: int, marked: BoolArray) -> bool:
     """Whether candidate k has a marked member."""
     for p in range(members.shape[1]):
@@ -154,7 +145,7 @@ def _demand(
 ) -> None:
     """Remove the candidates of ``child`` without ``parent``."""
     for k in range(offsets[child], offsets[child + 1]):
-        if not holds(members, k, parent):
+        if not (members[k] == parent).any():
             allowed[k] = False
 
 
