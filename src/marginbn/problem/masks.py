@@ -86,19 +86,6 @@ def _member_keys(masks: WordArray) -> list[WordArray]:
     return list(~keys[:, :, 0])
 
 
-def renamed(masks: WordArray, names: IntArray) -> WordArray:
-    """The same sets where variable v is called ``names[v]``.
-
-    Examples
-    --------
-    >>> renamed(masks_of([(), (0, 2)], 3), np.array([1, 2, 0])).tolist()
-    [[0], [3]]
-    """
-    members, sizes = members_of(masks)
-    row = np.repeat(np.arange(len(masks)), sizes)
-    return masks_from_members(row, names[members], len(masks), len(names))
-
-
 class SetTable:
     """Finds sets among many, all different, that are sorted by their words."""
 

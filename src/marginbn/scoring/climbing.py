@@ -27,7 +27,7 @@ from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntArray, WordArray
 from marginbn.problem.candidates import MAX_CANDIDATES, Arc
 from marginbn.problem.encoded import EncodedData
-from marginbn.problem.masks import masks_of, renamed, set_sizes
+from marginbn.problem.masks import masks_of, set_sizes
 from marginbn.scoring.kernels.levels import Level, extend_sets, weigh_members
 from marginbn.scoring.sums import SetSums, states_of
 
@@ -66,11 +66,6 @@ class Lattice:
     def n_base(self) -> int:
         """Members of the base."""
         return int(set_sizes(self.base)[0])
-
-    def renamed(self, names: IntArray) -> Lattice:
-        """The same where variable v is called ``names[v]``."""
-        base, free = renamed(self.base, names), np.sort(names[self.free])
-        return Lattice(int(names[self.child]), base, free, self.empty)
 
 
 class Climb:

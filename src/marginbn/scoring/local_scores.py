@@ -23,7 +23,7 @@ from marginbn.problem.candidates import (
     refuse_without_candidates,
 )
 from marginbn.problem.encoded import EncodedData
-from marginbn.problem.masks import ParentSets, dominated_sets, renamed, sorting_order
+from marginbn.problem.masks import ParentSets, dominated_sets, sorting_order
 from marginbn.problem.problem import (
     StructureProblem,
     check_match,
@@ -142,13 +142,13 @@ def local_scores(
     for lattice in lattices:
         if lattice.n_base > most and not lattice.empty:
             refuse_without_candidates(lattice.child, rule, data.names)
-    rank = np.argsort(sums.order)
-    ranked = [lattices[i].renamed(rank) for i in sums.order]
     may_stop = max_parents is None or is_late is not None
     least = min(most, max(1, *(own.n_base for own in lattices))) if may_stop else most
-    climbs, limit = climb_lattices(sums, ranked, least, most, progress, is_late or (lambda: False))
+    climbs, limit = climb_lattices(
+        sums, lattices, least, most, progress, is_late or (lambda: False)
+    )
     rule = replace(rule, max_parents=limit)
-    parts = [_kept_sets(sums, climbs[k]) for k in rank]
+    parts = [_kept_sets(sums, climb) for climb in climbs]
     masks, linear, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
     child = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
     candidates = CandidateSets(len(parts), child, ParentSets(masks), rule)
@@ -172,6 +172,5 @@ def _kept_sets(sums: SetSums, climb: Climb) -> tuple[WordArray, FloatArray, Floa
     keep = np.ones(len(masks), dtype=bool)
     if doubtful.any():
         keep = ~dominated_sets(masks, values, doubtful)
-    masks = renamed(masks[keep], sums.order)
-    order = sorting_order(masks)
-    return masks[order], values[keep][order], errors[keep][order]
+    order = np.flatnonzero(keep)[sorting_order(masks[keep])]
+    return masks[order], values[order], errors[order]

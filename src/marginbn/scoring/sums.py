@@ -9,10 +9,6 @@ parents T, F = T + {i}, is a difference of two sums over sets:
 
 with |F| the number of joint states. Differences lose digits: they decide what is looked at, within
 a tolerance. What is kept is scored again (:func:`exact_values`).
-
-Here variables are numbered in an order of their own, :attr:`SetSums.order`: those with the most
-entropy come first, because tables without them have the fewest different rows
-(:mod:`.kernels.divisions`).
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from marginbn.problem.array_types import FloatArray, IntArray, WordArray
-from marginbn.problem.encoded import EncodedData, contingency
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import member_order, n_words
 from marginbn.problem.scores import ROUNDINGS, counts_are_exact
 from marginbn.scoring.kernels.counting import count_states, exact_scores, sum_sets
@@ -73,8 +69,6 @@ class SetSums:
 
     Attributes
     ----------
-    order
-        The variables in the order that is used here, and ``arities`` in this order.
     whole
         Whether weights are whole numbers that are counted in integers.
     roundings
@@ -92,14 +86,11 @@ class SetSums:
         self.total = data.total_weight
         self.n_rows = data.n_samples
         self.work = 0
-        shares = (contingency(data, (v,)) / self.total for v in range(data.n_variables))
-        negative = [(s[s > 0] * np.log(s[s > 0])).sum() for s in shares]  # entropies
-        self.order = np.argsort(negative, kind="stable")
-        self.arities = data.arities[self.order]
+        self.arities = data.arities
         self.roundings = ROUNDINGS + (0.0 if counts_are_exact(data) else 2.0 * self.n_rows)
         # rows that are alike stand apart, so that no counter waits for itself
         mixed = np.random.default_rng(0).permutation(self.n_rows)
-        self._columns = np.stack([data.by_column[i][mixed] for i in self.order]).astype(np.int32)
+        self._columns = data.by_column[:, mixed].astype(np.int32)
         self._weights = np.ascontiguousarray(data.weights[mixed])
         self.whole = bool((data.weights == np.rint(data.weights)).all()) and self.total < 2**31
         self._child_arities = np.unique(self.arities)
