@@ -13,7 +13,6 @@ import pytest
 
 from marginbn import (
     BayesianNetworkLearner,
-    GenerativeBNClassifier,
     MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
     NaiveBayesClassifier,
@@ -116,22 +115,6 @@ def test_every_source_gives_the_model_of_the_table_in_memory(
     assert found.n_samples_ == 900
     assert np.allclose(found.predict_log_proba(features), expected.predict_log_proba(features))
     assert np.array_equal(found.predict_proba(source), found.predict_proba(features))
-
-
-def test_a_search_over_a_table_in_pieces(table: Any, tmp_path: Path) -> None:
-    features, labels = table.drop_columns(["kind"]), np.array(table["kind"].to_pylist())
-    expected = GenerativeBNClassifier().fit(features, labels)
-    found = GenerativeBNClassifier().fit(write(table, tmp_path / "t.parquet"), "kind")
-    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-12)
-
-
-def test_short_tables_are_read_as_a_whole(
-    table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(labelled, "SAMPLE_ROWS", 900)
-    path = write(table, tmp_path / "t.parquet")
-    found = NaiveBayesClassifier().fit(path, "kind")
-    assert found.n_samples_ == 900
 
 
 def test_missing_values(table: Any, tmp_path: Path) -> None:

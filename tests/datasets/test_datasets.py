@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn.datasets
 
@@ -127,27 +126,6 @@ def test_monks(problem: int, n_train: int, positives: int) -> None:
     assert wrong == (6 if problem == 3 else 0)
 
 
-@pytest.mark.parametrize(
-    ("problem", "setting", "label"),
-    [
-        (1, "2 2 1 1 2 1", "1"),
-        (1, "1 2 1 1 1 1", "1"),
-        (1, "1 2 1 1 2 1", "0"),
-        (2, "1 1 2 2 2 2", "1"),
-        (2, "1 1 1 2 2 2", "0"),
-        (2, "1 2 2 2 2 2", "0"),
-        (3, "1 3 1 1 3 1", "1"),
-        (3, "1 2 1 2 3 1", "1"),
-        (3, "1 1 1 1 4 1", "0"),
-        (3, "1 3 1 2 3 1", "0"),
-    ],
-)
-def test_monks_rules_by_hand(problem: int, setting: str, label: str) -> None:
-    test = make_monks(problem).test
-    assert test is not None
-    assert {row[:6]: row[6] for row in rows_of(test)}[tuple(setting.split())] == label
-
-
 def test_waveform_means_are_the_waves() -> None:
     """The mean of a class is the mean of its two waves, the noise has variance one."""
     table = make_waveform(60_000, seed=1).train
@@ -161,19 +139,6 @@ def test_waveform_means_are_the_waves() -> None:
         # u a + (1 - u) b has variance (a - b)^2 / 12
         np.testing.assert_allclose(rows.var(axis=0), (a - b) ** 2 / 12 + 1, rtol=0.06)
     assert abs(np.bincount(label) / len(label) - 1 / 3).max() < 0.01
-
-
-def test_waveform_resembles_the_published_file() -> None:
-    data = load_folder_dataset("waveform-21", data_folder())
-    assert data.test is not None
-    ours = make_waveform(20_000).train
-    assert ours.names == data.test.names
-    for label in ("0", "1", "2"):
-        means = []
-        for table in (ours, data.test):
-            rows = np.array([str(v) == label for v in table.column("class").values])
-            means.append([column.values[rows].mean() for column in table.columns[:-1]])
-        np.testing.assert_allclose(means[0], means[1], atol=0.25)
 
 
 def test_led_without_noise_shows_the_digits() -> None:
@@ -245,19 +210,6 @@ def test_every_folder_dataset_matches_its_schema() -> None:
             **{f["name"]: kinds[f["kind"]] for f in entry["features"]},
             "class": "categorical",
         }, name
-
-
-@pytest.mark.parametrize("name", ["crx", "vote", "abalone", "german", "soybean-large"])
-def test_pandas_reads_the_same(name: str) -> None:
-    table = load_folder_dataset(name, data_folder()).train
-    frame = pd.read_csv(data_folder() / f"{name}.csv", dtype=str, keep_default_na=False)
-    for column in table.columns:
-        theirs = [value or None for value in frame[column.name].tolist()]
-        if column.kind == "numeric":
-            numbers = [float("nan") if value is None else float(value) for value in theirs]
-            np.testing.assert_array_equal(column.values, numbers)
-        else:
-            assert column.values.tolist() == theirs
 
 
 @pytest.fixture

@@ -144,34 +144,6 @@ def test_multipliers_by_hand() -> None:
         assert reason in verdict.reason
 
 
-def test_only_dominated_candidates_may_be_unlisted() -> None:
-    """log likelihood: class and x alone have 18 log 1/2 each, x below the class has 0.
-
-    Without {class} the best structure is hidden; without {} nothing dominates.
-    """
-    alone = 18 * math.log(0.5)
-    rule = enumerate_candidates(2, 1, class_restricted=False).rule
-    hidden = replace(
-        tiny_certificate(),
-        score=Score("loglik"),
-        candidates=Candidates(rule, (((), (1,)), ((),))),
-        incumbent=((), ()),
-        objective=2 * alone - 1e-6,
-        bound=2 * alone + 1e-6,
-        tree=np.array([CLUSTERS, 0, 0], dtype=np.int32),
-        multipliers=(Multipliers((), ()),),
-        duals=(),
-    )
-    reason = verify_certificate(hidden).reason
-    assert "variable 1 may have the parents (0,), which are not listed" in reason
-    allowed = replace(hidden.candidates, loss=1e-9 - alone)
-    assert "up to" in verify_certificate(replace(hidden, candidates=allowed)).reason
-    assert verify_certificate(replace(hidden, candidates=allowed, bound=1e-6 - alone))
-    orphan = replace(hidden.candidates, listed=(((), (1,)), ((0,),)))
-    orphaned = replace(hidden, candidates=orphan, incumbent=((), (0,)))
-    assert "may have the parents ()" in verify_certificate(orphaned).reason
-
-
 def test_forests_bound_only_forests() -> None:
     problem = small_linear_problem(0, n_features=2, n_rows=10, max_parents=1)
     candidates = define_candidates(problem)

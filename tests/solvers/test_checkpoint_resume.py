@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from branch_bound_cases import random_problem
+from branch_bound_cases import larger_problem, random_problem
 from brute_force import brute_force
 from marginbn import MaxMarginBNClassifier, Search, load_model, save_model
 from marginbn.exceptions import CheckpointWarning, InputError, OptimalityWarning
-from marginbn.problem.candidates import enumerate_candidates
-from marginbn.problem.problem import StructureProblem, margin_problem
+from marginbn.problem.problem import StructureProblem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_cut import BranchCutSolver
@@ -24,12 +23,6 @@ from marginbn.solvers.result import SolveResult, Status, TracePoint
 from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import Solver, get_solver, solve_with
 from problems import random_table, small_linear_problem, small_margin_problem
-
-
-def larger_problem() -> StructureProblem:
-    """Some hundred nodes for the engine."""
-    data = random_table(np.random.default_rng(3), 150, 9, 3).encoded()
-    return margin_problem(data, enumerate_candidates(10, 2), gamma=1.0)
 
 
 def solve_in_sittings(

@@ -14,10 +14,11 @@ import numpy as np
 import psutil
 import pytest
 
+from branch_bound_cases import larger_problem
 from marginbn import GenerativeBNClassifier, MaxMarginBNClassifier, Search
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.candidates import enumerate_candidates
-from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.problem.problem import linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score
 from marginbn.solvers import memory, solve_structure
 from marginbn.solvers.branch_bound import BranchBoundSolver, workers
@@ -45,13 +46,6 @@ from marginbn.solvers.run import Limits, Run
 from marginbn.solvers.solve import choose_solver, get_solver, solve_with, solver_names
 from order_cases import random_scores
 from problems import random_table, small_linear_problem, small_margin_problem
-
-
-def larger_problem() -> StructureProblem:
-    """Some hundred nodes for the engine."""
-    data = random_table(np.random.default_rng(3), 150, 9, 3).encoded()
-    return margin_problem(data, enumerate_candidates(10, 2), gamma=1.0)
-
 
 # ---------------------------------------------------------------------- numbers
 

@@ -10,8 +10,9 @@ import numpy as np
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.margins import MarginRows
-from marginbn.problem.problem import StructureProblem
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound.kernels.records import Instance, column_of
+from problems import random_table
 
 
 def random_encoded(rng: np.random.Generator, n_features: int) -> EncodedData:
@@ -83,3 +84,9 @@ def random_linear_problem(rng: np.random.Generator, n_features: int) -> Structur
         scores = np.round(scores)
     variables = tuple(Variable(f"v{i}", ("0", "1")) for i in range(n_features + 1))
     return StructureProblem(candidates, scores, variables)
+
+
+def larger_problem() -> StructureProblem:
+    """Nine noisy features: some hundred nodes for the engine."""
+    data = random_table(np.random.default_rng(3), 150, 9, 3).encoded()
+    return margin_problem(data, enumerate_candidates(10, 2), gamma=1.0)

@@ -23,7 +23,7 @@ import numpy as np
 
 from exhaustive_search import Sample, best_objective
 from marginbn.problem.candidates import ClassArcs, enumerate_candidates
-from marginbn.problem.encoded import EncodedData, Variable
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_bound import BranchBoundSolver
@@ -31,6 +31,7 @@ from marginbn.solvers.branch_cut import BranchCutSolver
 from marginbn.solvers.result import SolveResult, Status, check_result
 from marginbn.solvers.run import Run
 from marginbn.solvers.solve import solve_with
+from strategies import make_variables
 
 COUNT = 10_000
 CHUNK = 250
@@ -58,10 +59,9 @@ class Problem:
     def build(self) -> StructureProblem:
         """As the package has it."""
         sample = self.sample
-        variables = tuple(
-            Variable(f"v{i}", tuple(map(str, range(a)))) for i, a in enumerate(sample.arities)
+        data = EncodedData(
+            sample.codes.astype(np.int32), sample.weights, make_variables(sample.arities)
         )
-        data = EncodedData(sample.codes.astype(np.int32), sample.weights, variables)
         return margin_problem(
             data,
             enumerate_candidates(data.n_variables, self.max_parents, class_arcs=self.class_arcs),

@@ -16,11 +16,12 @@ from exhaustive_search import Sample, best_objective
 from marginbn import MaxMarginBNClassifier, NaiveBayesClassifier, TANClassifier
 from marginbn.exceptions import DataWarning
 from marginbn.problem.candidates import enumerate_candidates
-from marginbn.problem.encoded import EncodedData, Variable
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import Status
 from oracles import parent_sets
+from strategies import make_variables
 
 SOLVERS = ("branch_bound", "branch_cut")
 
@@ -43,11 +44,8 @@ class Extreme:
 
     def problem(self, binary: bool) -> StructureProblem:
         """For the solvers."""
-        variables = tuple(
-            Variable(f"v{i}", tuple(map(str, range(a)))) for i, a in enumerate(self.arities)
-        )
         return margin_problem(
-            EncodedData(self.codes.astype(np.int32), self.weights, variables),
+            EncodedData(self.codes.astype(np.int32), self.weights, make_variables(self.arities)),
             enumerate_candidates(len(self.arities), self.max_parents),
             margin="binary" if binary else "multiclass",
             gamma=self.gamma,

@@ -30,11 +30,13 @@ import numpy as np
 import pytest
 
 from marginbn.problem.candidates import enumerate_candidates
-from marginbn.problem.encoded import EncodedData, Variable
+from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import linear_problem, margin_problem
 from marginbn.problem.scores import get_local_score
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status
+from problems import random_table
+from strategies import make_variables
 
 DEFAULT_SEEDS = 6
 SLOW_SEEDS = 150
@@ -67,8 +69,9 @@ class Setting:
 
 def encode(codes: np.ndarray, weights: np.ndarray, arities: list[int]) -> EncodedData:
     """Data with plain names."""
-    variables = tuple(Variable(f"v{i}", tuple(map(str, range(a)))) for i, a in enumerate(arities))
-    return EncodedData(np.ascontiguousarray(codes, dtype=np.int32), weights, variables)
+    return EncodedData(
+        np.ascontiguousarray(codes, dtype=np.int32), weights, make_variables(arities)
+    )
 
 
 def arities_of(data: EncodedData) -> list[int]:
@@ -80,15 +83,9 @@ def random_setting(seed: int, n_features: int) -> Setting:
     """A table with some structure in it."""
     rng = np.random.default_rng([seed, n_features])
     n_classes, n_rows = int(rng.integers(2, 5)), int(rng.integers(10, 80))
-    arities = [n_classes, *(int(a) for a in rng.integers(2, 5, n_features))]
-    columns = [rng.integers(0, n_classes, n_rows)]
-    for arity in arities[1:]:
-        source = columns[0] + columns[int(rng.integers(0, len(columns)))]
-        follows = rng.random(n_rows) < rng.uniform(0, 0.8)
-        columns.append(np.where(follows, source % arity, rng.integers(0, arity, n_rows)))
-    weights = np.ones(n_rows) if seed % 2 else np.round(rng.uniform(0.1, 3, n_rows), 2)
+    table = random_table(rng, n_rows, n_features, n_classes, weighted=seed % 2 == 0)
     return Setting(
-        encode(np.column_stack(columns), weights, arities),
+        table.encoded(),
         gamma=float(np.exp(rng.uniform(np.log(0.05), np.log(5)))),
         smoothing=float(rng.choice([0.5, 1.0, 2.0])),
         max_parents=2 if seed % 3 else 1,

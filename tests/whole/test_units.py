@@ -15,7 +15,6 @@ from marginbn import (
     EncodedData,
     SolveResult,
     StructureProblem,
-    Variable,
     enumerate_candidates,
     linear_problem,
     margin_problem,
@@ -24,6 +23,7 @@ from marginbn import (
 )
 from marginbn.problem.scores import get_local_score
 from seeds import seeds
+from strategies import make_variables
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,8 @@ class Case:
             copied = rng.random(rows) < 0.4
             codes[copied, i] = codes[copied, rng.integers(0, i)] % arities[i]
         weights = rng.uniform(0.1, 3.0, rows) if self.seed % 3 else np.ones(rows)
-        variables = tuple(
-            Variable(f"v{i}", tuple(map(str, range(a)))) for i, a in enumerate(arities)
-        )
         unit = 2.0**power
-        data = EncodedData(codes.astype(np.int32), weights * unit, variables)
+        data = EncodedData(codes.astype(np.int32), weights * unit, make_variables(arities))
         if self.seed % 4 == 3:
             every = enumerate_candidates(len(arities), 2, class_restricted=False)
             return linear_problem(data, every, get_local_score("loglik"))
