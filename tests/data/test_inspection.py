@@ -176,24 +176,6 @@ def test_without_a_class_in_words() -> None:
         inspect_data(rows, n_bins=0)
 
 
-def test_a_class_per_row_is_no_class() -> None:
-    """Whoever names the wrong column hears so, instead of a list of rare classes."""
-    report = inspect_data(FRAME[["plan"]], [f"customer {i}" for i in range(N)])
-    assert report.done[0].startswith(f"{N} classes in {N} rows: is this the column to predict?")
-    assert not any("can hardly be learned" in hint for hint in report.hints)
-
-
-def test_dates_that_are_recognised_need_no_remedy() -> None:
-    """A fit takes them apart; there is nothing left to declare."""
-    days = pd.date_range("2024-01-01", periods=N).strftime("%Y-%m-%d")
-    report = inspect_data(
-        pd.DataFrame({"day": days, "u": RNG.normal(size=N)}), ["a", "b"] * (N // 2)
-    )
-    assert report.columns[0].remark == "becomes year, month and weekday"
-    assert [note for note in report.notes if "'day'" in note] == [report.done[0]]
-    assert report.done[0].startswith("dates taken apart into year, month and weekday: 'day'")
-
-
 def test_texts_that_often_mean_missing_are_told() -> None:
     """Where they are categories: in memory all of them, in files those that are not documented."""
     words = [["", "?", "NULL", "a", "b"][i % 5] for i in range(100)]
