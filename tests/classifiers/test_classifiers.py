@@ -11,12 +11,14 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import CategoricalNB
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginbn import (
+    BayesianNetworkLearner,
     BNClassifier,
     DataWarning,
     GenerativeBNClassifier,
@@ -28,6 +30,7 @@ from marginbn import (
     OptimalityWarning,
     Search,
     TANClassifier,
+    describe,
 )
 
 # Without limits of time: a check that fits twice must not depend on how busy the machine is. The
@@ -333,6 +336,7 @@ def test_a_measured_target_is_named_with_the_remedy(iris):
         ({"search": Search(memory_limit="much")}, "memory_limit must be"),
         ({"search": Search(rows="some")}, "rows must be"),
         ({"search": "highs"}, "search must be a marginbn.Search or None"),
+        ({"class_arcs": "all", "required_arcs": [(1, 0)]}, "'free' .of MaxMarginBNClass"),
         ({"n_jobs": "all"}, "n_jobs must be a whole number of workers or None, got 'all'"),
         ({"random_state": "lucky"}, "random_state must be a whole number, a numpy RandomState"),
     ],
@@ -379,3 +383,16 @@ def test_mixed_lists_keep_their_types():
         clf.predict_proba([["rain", 9.0]]), clf.predict_proba([["rain", 9]])
     )
     assert clf.predict_proba([["rain", 9.0]])[0, 0] > clf.predict_proba([["rain", None]])[0, 0]
+
+
+@pytest.mark.parametrize("model", [NaiveBayesClassifier(), BayesianNetworkLearner()])
+def test_what_is_not_fitted_is_not_described(model):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        describe(model)
+
+
+def test_numbers_of_folds_and_of_rows_to_draw_are_checked(iris):
+    with pytest.raises(InputError, match="n_splits=2 or more, got n_splits=1"):
+        MaxMarginBNClassifierCV(cv=1).fit(*iris)
+    with pytest.raises(InputError, match="n_samples must be an integer of at least 0, got -1"):
+        BayesianNetworkLearner(max_parents=1).fit([["a"], ["b"]] * 9).sample(-1)

@@ -132,7 +132,7 @@ class Fitted:
 
 
 class FittedAttributes:
-    """What :meth:`TableEstimator.restore` sets."""
+    """What ``restore`` sets; all below the empty line in classifiers only."""
 
     coding_: TableCoding
     preparation_: Preparation
@@ -140,6 +140,11 @@ class FittedAttributes:
     result_: Any  # SolveResult, or None where there was only one structure
     trace_: tuple[TracePoint, ...]
     provenance_: Provenance | None
+
+    classes_: NDArray[Any]
+    class_model_: ClassModel | None
+    answers_: Answers | None
+    held_out_: HeldOut | None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -247,18 +252,8 @@ class TableEstimator(FittedAttributes, BaseEstimator):
         return tags
 
 
-class ClassifierAttributes:
-    """What :meth:`BaseBNClassifier.restore` sets besides."""
-
-    classes_: NDArray[Any]
-    result_: SolveResult | None
-    class_model_: ClassModel | None
-    answers_: Answers | None
-    held_out_: HeldOut | None
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseBNClassifier(ClassifierAttributes, ClassifierMixin, TableEstimator):
+class BaseBNClassifier(ClassifierMixin, TableEstimator):
     """Bayesian-network classifier with smoothed maximum-likelihood parameters.
 
     Attributes

@@ -290,8 +290,8 @@ def _warn_once(caught: Sequence[Iterable[Message]]) -> None:
 _ABSENT = "(missing)"
 
 
-class _Baseline:
-    """A scikit-learn model on the columns of a table."""
+class MajorityBaseline:
+    """Always the most frequent class, with the shares of the classes as probabilities."""
 
     def __init__(self, settings: TableSettings | None = None) -> None:
         self.settings = settings or TableSettings()
@@ -301,9 +301,7 @@ class _Baseline:
         self._preparation = self.settings.learn(table)
         features = self._preparation.apply_to_all(table)
         self._kinds = features.kinds
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            self._model = self._fitted(features, labels)
+        self._model = self._fitted(features, labels)
         self.classes_: NDArray[Any] = self._model.classes_
         return self
 
@@ -317,17 +315,39 @@ class _Baseline:
         return answer
 
     def _fitted(self, features: Table, labels: NDArray[Any]) -> Any:
-        """The model; a fold may hold a single class, and then there is nothing to tell apart."""
-        if len(np.unique(labels)) == 1:
-            return _prior().fit(_as_array(features), labels)
-        return self._make(features).fit(_as_array(features), labels, **self._weights(labels))
+        """A fitted model of scikit-learn: the shares of the classes, whatever the row."""
+        from sklearn.dummy import DummyClassifier
 
-    def _make(self, features: Table) -> Any:
-        raise NotImplementedError
+        return DummyClassifier(strategy="prior").fit(_as_array(features), labels)
 
-    def _weights(self, labels: NDArray[Any]) -> dict[str, Any]:
-        """Arguments of the model's fit."""
-        return {}
+
+class LogisticBaseline(MajorityBaseline):
+    """Logistic regression on standardised numbers and indicators of categories."""
+
+    def _fitted(self, features: Table, labels: NDArray[Any]) -> Any:
+        from sklearn.compose import make_column_transformer
+        from sklearn.impute import SimpleImputer
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+        classes, codes = label_codes(labels)
+        if len(classes) == 1:  # in a fold: there is nothing to tell apart
+            return super()._fitted(features, labels)
+        numeric = [i for i, c in enumerate(features.columns) if c.kind == "numeric"]
+        others = [i for i in range(features.n_columns) if i not in numeric]
+        fill = SimpleImputer(strategy="median", keep_empty_features=True)
+        columns = make_column_transformer(
+            (make_pipeline(fill, StandardScaler()), numeric),
+            (OneHotEncoder(handle_unknown="ignore"), others),
+        )
+        model = make_pipeline(columns, LogisticRegression(max_iter=300))
+        weights = None
+        if self.settings.class_weight is not None:
+            weights = class_factors(self.settings.class_weight, classes, codes)[codes]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return model.fit(_as_array(features), labels, logisticregression__sample_weight=weights)
 
 
 def logistic_accuracy(rows: LabelledTable, settings: TableSettings) -> float:
@@ -346,47 +366,6 @@ def logistic_accuracy(rows: LabelledTable, settings: TableSettings) -> float:
         chosen = model.classes_[model.predict_proba(judged.features).argmax(axis=1)]
         right, total = right + int((chosen == judged.labels).sum()), total + judged.n_rows
     return right / total
-
-
-class MajorityBaseline(_Baseline):
-    """Always the most frequent class, with the shares of the classes as probabilities."""
-
-    def _make(self, features: Table) -> Any:
-        return _prior()
-
-
-class LogisticBaseline(_Baseline):
-    """Logistic regression on standardised numbers and indicators of categories."""
-
-    def _make(self, features: Table) -> Any:
-        from sklearn.compose import make_column_transformer
-        from sklearn.impute import SimpleImputer
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-        numeric = [i for i, c in enumerate(features.columns) if c.kind == "numeric"]
-        others = [i for i in range(features.n_columns) if i not in numeric]
-        fill = SimpleImputer(strategy="median", keep_empty_features=True)
-        columns = make_column_transformer(
-            (make_pipeline(fill, StandardScaler()), numeric),
-            (OneHotEncoder(handle_unknown="ignore"), others),
-        )
-        return make_pipeline(columns, LogisticRegression(max_iter=300))
-
-    def _weights(self, labels: NDArray[Any]) -> dict[str, Any]:
-        if self.settings.class_weight is None:
-            return {}
-        classes, codes = label_codes(labels)
-        weights = class_factors(self.settings.class_weight, classes, codes)[codes]
-        return {"logisticregression__sample_weight": weights}
-
-
-def _prior() -> Any:
-    """The shares of the classes, whatever the row."""
-    from sklearn.dummy import DummyClassifier
-
-    return DummyClassifier(strategy="prior")
 
 
 def _as_array(features: Table) -> NDArray[Any]:

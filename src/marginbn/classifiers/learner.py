@@ -234,6 +234,7 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
         training values in the bin that was drawn: inside a bin numbers are independent.
         """
         check_is_fitted(self)
+        check_count("n_samples", n_samples)
         rng = np.random.default_rng(None if random_state is None else seed_of(random_state))
         codes = self.network_.sample_codes(n_samples, rng)
         columns = zip(self.coding_.columns, codes.T, strict=True)

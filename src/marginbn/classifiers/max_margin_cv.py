@@ -50,6 +50,7 @@ from marginbn.classifiers.validation import (
     parameter,
     seed_of,
 )
+from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedTraining
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.training import TrainingRows, encode_training
@@ -410,6 +411,7 @@ def complete_folds(paths: list[FoldPath], n_limits: int) -> list[FoldPath]:
     return [path for path in paths if tried[path.fold] == n_limits]
 
 
+@as_input_errors()
 def given_splits(rows: LabelledTable, cv: Any) -> list[Split]:
     """Splits of all rows that the user gave, counted in those that take part in training."""
     from sklearn.model_selection import check_cv  # slow to load, and not needed to predict

@@ -94,13 +94,14 @@ class Quality:
         areas = [c.auc for c in by_class if c.auc is not None]
         bins, error = _calibration(given.max(axis=1), predicted == truth)
         recalls = [c.recall for c in by_class if c.recall is not None]
+        own = given[np.arange(len(truth)), list(map(names.index, truth.tolist()))]
         errors = (given - (truth[:, np.newaxis] == np.array(names))) ** 2
         confusion = [[int(((truth == a) & (predicted == b)).sum()) for b in names] for a in names]
         return cls(
             n_rows=len(truth),
             accuracy=float((truth == predicted).mean()),
             balanced_accuracy=float(np.mean(recalls)),
-            log_loss=_log_loss(names, truth, given),
+            log_loss=float(-np.log(np.clip(own, np.finfo(np.float64).eps, 1.0)).mean()),
             brier=float((errors[:, 1] if len(names) == 2 else errors.sum(axis=1)).mean()),
             auc=float(np.mean(areas)) if areas else None,
             classes=by_class,
@@ -217,12 +218,6 @@ def _rows_above(is_second: BoolArray, probability: FloatArray) -> tuple[tuple[in
     second, first = np.sort(probability[is_second]), np.sort(probability[~is_second])
     counts = [len(part) - np.searchsorted(part, steps, side="right") for part in (second, first)]
     return tuple((int(a), int(b)) for a, b in zip(*counts, strict=True))
-
-
-def _log_loss(names: Sequence[str], truth: NDArray[Any], given: FloatArray) -> float:
-    places = {name: i for i, name in enumerate(names)}
-    own = given[np.arange(len(truth)), [places[label] for label in truth.tolist()]]
-    return float(-np.log(np.clip(own, np.finfo(np.float64).eps, 1.0)).mean())
 
 
 def _calibration(

@@ -119,7 +119,7 @@ _LABEL_TYPES = {
 """Types that class labels may have, and what JSON must hold for them."""
 
 Number = float | Literal["inf", "-inf", "nan"]
-"""A float as :func:`_encode_number` writes it; ``float`` of it is the number."""
+"""A float as :func:`_as_json` writes it; ``float`` of it is the number."""
 
 
 class _Classes(Shape, frozen=True):
@@ -315,31 +315,47 @@ def save_model(
     if result is not None and isinstance(model, BNClassifier):
         last = TracePoint(result.work, result.objective, result.bound, result.scale)
         result = replace(result, seconds=result.work, trace=(last,))  # the same on every machine
-    trained, judged = (None, None) if is_learner else (model.class_model_, model.held_out_)
-    record = {
+    record: dict[str, Any] = {
         "format": "marginbn-model",
         "version": 1,
         "package": __version__,
         "estimator": name,
         "params": _plain_parameters(model),
-        "classes": None if is_learner else _write_classes(model.classes_),
+        "classes": None,
         "feature_names": None if names is None else [str(n) for n in names],
-        "coding": [*map(structs.asdict, model.coding_.columns)],
+        "coding": model.coding_.columns,
         "n_samples": model.n_samples_,
         "n_dropped": model.n_dropped_,
-        "result": None if result is None else _write_result(result),
-        "candidates": {"kept": model.n_candidates_, "max_parents": model.max_parents_}
-        if is_learner
-        else None,
-        "validation": _write_validation(model),
+        "result": None,
+        "candidates": None,
+        "validation": None,
         "evidence": {name: getattr(model.evidence_, name) for name in _Evidence.__struct_fields__},
-        "class_model": None if trained is None else write_class_model(trained),
-        "held_out": None if judged is None else write_held_out(judged, model.classes_),
+        "class_model": None,
+        "held_out": None,
         "network": network_to_dict(model.network_),
-        "preparation": None if plans.is_plain else [*map(structs.asdict, plans.columns)],
-        "about": structs.asdict(provenance_of(model, held_out, data_name)),
+        "preparation": None if plans.is_plain else plans.columns,
+        "about": provenance_of(model, held_out, data_name),
     }
-    write_json(path, record)
+    if result is not None:
+        record["result"] = {name: getattr(result, name) for name in _Result.__struct_fields__}
+        trace = [(point.seconds, point.objective, point.bound) for point in result.trace]
+        record["result"]["trace"] = trace
+    if isinstance(model, BayesianNetworkLearner):
+        record["candidates"] = {"kept": model.n_candidates_, "max_parents": model.max_parents_}
+    else:
+        record["classes"] = _write_classes(model.classes_)
+        if model.class_model_ is not None:
+            record["class_model"] = write_class_model(model.class_model_)
+        if model.held_out_ is not None:
+            record["held_out"] = write_held_out(model.held_out_, model.classes_)
+    if isinstance(model, MaxMarginBNClassifierCV):
+        record["validation"] = {
+            "gamma": model.gamma_,
+            "max_parents": model.max_parents_,
+            "best_score": model.best_score_,
+            "results": model.cv_results_,
+        }
+    write_json(path, _as_json(record))
 
 
 def write_json(path: PathLike, record: object) -> None:
@@ -508,33 +524,24 @@ def _read_codings(codings: tuple[Coding, ...], variables: Sequence[Variable]) ->
     return TableCoding(codings)
 
 
-def _encode_number(value: float) -> float | str:
-    """A number for JSON, which has no infinities."""
-    number = float(value)
-    return number if math.isfinite(number) else str(number)
-
-
-_NUMBERS_OF_RESULT = ("objective", "bound", "seconds", "scale")
-
-
-def _write_result(result: SolveResult) -> dict[str, object]:
-    """What the solver returned, without the structure, which the network has."""
-    return {
-        **{name: _encode_number(getattr(result, name)) for name in _NUMBERS_OF_RESULT},
-        "status": str(result.status),
-        "nodes": int(result.nodes),
-        "solver": result.solver,
-        "selection": result.selection.tolist(),
-        "trace": [
-            [_encode_number(v) for v in (p.seconds, p.objective, p.bound)] for p in result.trace
-        ],
-    }
+def _as_json(value: Any) -> Any:
+    """The value without arrays and infinities, which JSON does not have."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Shape):
+        value = structs.asdict(value)
+    if isinstance(value, dict):
+        return {key: _as_json(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _read_result(shape: _Result, structure: Structure) -> SolveResult:
     """What the solver returned."""
     check_length(shape.selection, structure.n_variables, "$.result.selection")
-    numbers = {name: float(getattr(shape, name)) for name in _NUMBERS_OF_RESULT}
+    names = ("objective", "bound", "seconds", "scale")
+    numbers = {name: float(getattr(shape, name)) for name in names}
     if not numbers["bound"] >= numbers["objective"]:
         raise MisfitError("$.result.bound: must not lie below the objective")
     return SolveResult(
@@ -549,21 +556,6 @@ def _read_result(shape: _Result, structure: Structure) -> SolveResult:
             for seconds, found, best in shape.trace
         ),
     )
-
-
-def _write_validation(classifier: BaseBNClassifier) -> dict[str, object] | None:
-    """The choice by validation and its table; None where nothing was chosen."""
-    if not isinstance(classifier, MaxMarginBNClassifierCV):
-        return None
-    return {
-        "gamma": float(classifier.gamma_),
-        "max_parents": int(classifier.max_parents_),
-        "best_score": _encode_number(classifier.best_score_),
-        "results": {
-            key: values.tolist() if key == "max_parents" else [_encode_number(v) for v in values]
-            for key, values in classifier.cv_results_.items()
-        },
-    }
 
 
 def _read_choice(classifier: BaseBNClassifier, shape: _Validation | None) -> GridChoice | None:
@@ -660,21 +652,17 @@ def encode_value(value: Any) -> object:
 
 def decode_value(data: Any, place: str) -> Any:
     """The value that :func:`encode_value` made ``data`` of."""
-    match data:
-        case [*items]:
-            return [decode_value(v, place) for v in items]
-        case {"dict": [*pairs], **rest} if not rest:
-            return dict(_decode_pair(pair, place) for pair in pairs)
-        case dict():
-            raise MisfitError(f"{place}: must be marked as dict, got {shorten(data)}")
-    return data
-
-
-def _decode_pair(pair: object, place: str) -> tuple[str | int, Any]:
-    match pair:
-        case [str() | int() as key, value]:
-            return key, decode_value(value, place)
-    raise MisfitError(f"{place}: must be a key and a value, got {shorten(pair)}")
+    if isinstance(data, list):
+        return [decode_value(part, place) for part in data]
+    if not isinstance(data, dict):
+        return data
+    pairs = data.get("dict") if len(data) == 1 else None
+    if not isinstance(pairs, list):
+        raise MisfitError(f"{place}: must be marked as dict, got {shorten(data)}")
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str | int):
+            raise MisfitError(f"{place}: must be a key and a value, got {shorten(pair)}")
+    return {key: decode_value(value, place) for key, value in pairs}
 
 
 # --------------------------------------------------------------------------- columns and tables
@@ -694,8 +682,8 @@ def read_preparation(plans: tuple[ColumnPlan, ...] | None, coding: TableCoding) 
 def write_held_out(held_out: HeldOut, classes: NDArray[Any]) -> dict[str, Any]:
     """The entry of the file."""
     return {
-        "labels": np.searchsorted(classes, held_out.labels).tolist(),
-        "weights": held_out.weights.tolist(),
+        "labels": np.searchsorted(classes, held_out.labels),
+        "weights": held_out.weights,
         "probabilities": [[float(f"{p:.7g}") for p in row] for row in held_out.probabilities],
     }
 
@@ -713,24 +701,14 @@ def read_held_out(shape: HeldOutShape, classes: NDArray[Any]) -> HeldOut:
 
 def write_class_model(model: ClassModel) -> dict[str, Any]:
     """The entry of the file."""
-    line, effect, family = model.precisions
-    return {
-        "cells": [
-            {
-                "cuts": feature.coding.cuts,
-                "weights": feature.weights,
-                "positions": feature.positions,
-                "family": feature.family,
-            }
-            for feature in model.design.cells.features
-        ],
-        "pairs": model.design.pairs,
-        "precisions": [line, effect, family if np.isfinite(family) else "inf"],
-        "log_shares": model.log_shares.tolist(),
-        "parameters": model.parameters.tolist(),
-        "objective": model.objective,
-        "gap": model.gap,
-    }
+    names = ("precisions", "log_shares", "parameters", "objective", "gap")
+    parts = ("weights", "positions", "family")
+    cells = [
+        {"cuts": feature.coding.cuts, **{name: getattr(feature, name) for name in parts}}
+        for feature in model.design.cells.features
+    ]
+    found = {name: getattr(model, name) for name in names}
+    return {"cells": cells, "pairs": model.design.pairs, **found}
 
 
 def read_class_model(shape: ModelShape, coding: TableCoding, n_classes: int) -> ClassModel:

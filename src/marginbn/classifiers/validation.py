@@ -165,7 +165,8 @@ def read_features(estimator: Any, X: Any, *, kinds: Kinds, rows: IndexArray | No
         set_feature_names(estimator, X.names)
         return as_table(X if rows is None else X.take(rows), kinds=kinds)
     table, names = _check_features(estimator, X, reset=True)
-    return as_table(_take(table, rows), kinds=kinds, names=names)
+    table = table if rows is None else _safe_indexing(table, rows)
+    return as_table(table, kinds=kinds, names=names)
 
 
 @as_input_errors()
@@ -267,10 +268,6 @@ def check_shape(n_rows: int, n_columns: int) -> None:
             f"X must have at least one row and one column, got {n_rows} row(s) "
             f"and {n_columns} column(s)"
         )
-
-
-def _take(X: Any, rows: IndexArray | None) -> Any:
-    return X if rows is None else _safe_indexing(X, rows)
 
 
 def read_target(y: Any) -> tuple[NDArray[Any], str]:

@@ -321,7 +321,7 @@ def check_class_arcs(rule: CandidateRule, names: Sequence[str]) -> None:
             listed = ", ".join(_name_arc(arc, names) for arc in arcs)
             raise InputError(
                 f"with class_arcs='all' the class is a parent of every feature, but {label} arcs "
-                f"are {listed}; use class_arcs='free', or leave them out"
+                f"are {listed}; use class_arcs='free' (of MaxMarginBNClassifier), or leave them out"
             )
 
 

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from marginbn.classifiers.learner import BayesianNetworkLearner
 from marginbn.network import wording
 from marginbn.network.network import BayesianNetwork
@@ -41,6 +43,7 @@ def describe(model: Any, width: int = 80) -> str:
     if isinstance(model, BayesianNetwork):
         size = "\n".join(textwrap.wrap(f"A network of {size_of(model)}.", width))
         return "\n".join([size, "", *_structure_lines(model, width)])
+    check_is_fitted(model)
     if isinstance(model, BayesianNetworkLearner):
         return describe_learner(model, width)
     return summary.describe(model, width=width)
