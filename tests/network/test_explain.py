@@ -192,7 +192,7 @@ def test_the_text_by_hand() -> None:
     )
     (explanation,) = explain_codes(network, RAIN, np.array([[0, 1, 0, -1]]))
     assert str(explanation).splitlines() == [
-        "row 0: yes (p = 0.6) against no, odds 1.5 : 1",
+        "row 0: class yes (p = 0.6) against no, odds 1.5 : 1",
         "  size in (0.001, 5]                    +1.0986",
         "  age <= 40                             -0.6931",
         "  2 other variables, 1 missing feature  +0.0000",

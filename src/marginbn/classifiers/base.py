@@ -333,7 +333,7 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
     >>> NaiveBayesClassifier().restore(again).n_samples_
     3
     >>> print(clf.explain(["red"])[0])
-    row 0: a (p = 0.7714) against b, odds 3.38 : 1
+    row 0: class a (p = 0.7714) against b, odds 3.38 : 1
       x0 = red   +0.8109
       class = a  +0.4055
       log-odds   +1.2164

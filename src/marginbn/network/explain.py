@@ -145,7 +145,7 @@ class Explanation:
         Examples
         --------
         >>> print(explanation.text(most=1))
-        row 0: stay (p = 0.7826) against leave, odds 3.6 : 1
+        row 0: class stay (p = 0.7826) against leave, odds 3.6 : 1
           class = stay      +0.6931
           1 other variable  +0.5878
           log-odds          +1.2809
@@ -154,7 +154,8 @@ class Explanation:
         return "\n".join([visible(self._title()), *align(rows)])
 
     def _title(self) -> str:
-        title = f"row {self.row}: {self.label} (p = {self.probability:.4g}) against {self.rival}"
+        asked = f"class {self.label} (p = {self.probability:.4g}) against {self.rival}"
+        title = f"row {self.row}: {asked}"
         if self.label != self.predicted:
             title += f", predicted {self.predicted}"
         return f"{title}, odds {_odds(self.log_margin)}"
