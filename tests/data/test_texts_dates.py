@@ -61,6 +61,8 @@ def test_what_is_no_date_is_refused_with_the_remedy() -> None:
     """Other ways to write dates, and numbers."""
     with pytest.raises(InputError, match=r"'x0'.*'31.5.2024'.*2024-05-31"):
         date_parts(as_table([["31.5.2024"]], kinds="date").columns[0])
+    with pytest.raises(InputError, match=r"'x0' is to be of kind 'date', but row 1 .* 'soon'"):
+        date_parts(as_table([["2024-05-31"], ["soon"]], kinds="date").columns[0])
     with pytest.raises(InputError, match="20240531"):
         date_parts(as_table([[20240531]], kinds="date").columns[0])
 

@@ -183,8 +183,15 @@ def part_names(name: str) -> tuple[str, str, str]:
 def date_parts(column: Column, kind: DateKind = "date") -> tuple[Column, Column, Column]:
     """Year (a number), month and weekday of a column of dates."""
     column = column.as_kind("categorical")
-    days = [_parsed(column.name, category, kind) for category in column.categories]
-    parts = [(float(d.year), d.month - 1, d.weekday()) for d in days] + [(np.nan, -1, -1)]
+    days = [_day_of(category, kind) for category in column.categories]
+    parts = [(d.year, d.month - 1, d.weekday()) if d else (np.nan, -1, -1) for d in [*days, None]]
+    bad = np.flatnonzero(np.isin(column.codes, [i for i, day in enumerate(days) if day is None]))
+    if len(bad):
+        raise CellError(
+            int(bad[0]),
+            f"column {column.name!r} is to be of kind {kind!r}, but",
+            _no_date(column.categories[column.codes[bad[0]]], kind),
+        )
     year, month, weekday = np.array(parts)[column.codes].T
     names = part_names(column.name)
     return (
@@ -202,7 +209,10 @@ def parts_of_date(name: str, value: Any, kind: DateKind = "date") -> dict[str, A
     >>> parts_of_date("signed", "2024-05-31")
     {'signed year': 2024, 'signed month': 5, 'signed weekday': 'Friday'}
     """
-    day = _parsed(name, value, kind)
+    day = _day_of(value, kind)
+    if day is None:
+        reason = _no_date(tidy(value), kind)
+        raise InputError(f"column {name!r} is to be of kind {kind!r}, but {reason}")
     parts = (day.year, day.month, calendar.day_name[day.weekday()])
     return dict(zip(part_names(name), parts, strict=True))
 
@@ -221,9 +231,15 @@ def kinds_of_dates(categories: Sequence[Any]) -> list[DateKind]:
     return possible[:1]  # that of the year first, where all kinds are possible
 
 
-def _day_of(text: str, kind: str) -> datetime.date | None:
-    """The day that a text means; None if it means none."""
-    text = text.strip()
+def _day_of(value: Any, kind: str) -> datetime.date | None:
+    """The day that a text or a date means; None if it means none."""
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[D]").item()
+    if isinstance(value, datetime.date):
+        return value.date() if isinstance(value, datetime.datetime) else value
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
     try:
         if found := _YEAR_FIRST.fullmatch(text):
             return datetime.date(int(found[1]), int(found[3]), int(found[4]))
@@ -235,18 +251,11 @@ def _day_of(text: str, kind: str) -> datetime.date | None:
         return None
 
 
-def _parsed(name: str, value: Any, kind: DateKind) -> datetime.date:
-    if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[D]").item()
-    if isinstance(value, datetime.date):
-        return value.date() if isinstance(value, datetime.datetime) else value
-    text = tidy(value)
-    day = _day_of(text, kind) if isinstance(text, str) else None
-    if day is None:
-        examples = {"day-first": "31.5.2024", "month-first": "5/31/2024"}
-        remedy = "; ".join(f"{k!r} means {e}" for k, e in examples.items() if kind in (k, "date"))
-        raise InputError(
-            f"column {name!r} is to be of kind {kind!r}, but holds {text!r}; write dates as "
-            f"2024-05-31, or give the column as dates of pandas, polars or Python; {remedy}"
-        )
-    return day
+def _no_date(value: Any, kind: DateKind) -> str:
+    """What is wrong with a value that is no date."""
+    examples = {"day-first": "31.5.2024", "month-first": "5/31/2024"}
+    remedy = "; ".join(f"{k!r} means {e}" for k, e in examples.items() if kind in (k, "date"))
+    return (
+        f"holds {value!r}; write dates as 2024-05-31, or give the column as dates of pandas, "
+        f"polars or Python; {remedy}"
+    )
