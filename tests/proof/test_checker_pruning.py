@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import oracles
 from certificates import second_opinion
 from marginbn import EncodedData, Variable, local_scores, solve_structure, verify_certificate
 from marginbn.proof.certificate import Certificate
@@ -34,21 +34,10 @@ def table(seed: int, weighted: bool) -> EncodedData:
 
 
 def plain_score(c: Certificate, child: int, parents: tuple[int, ...]) -> float:
-    """The formulas of the format page, by counting rows."""
-    r, q = c.data.arities[child], math.prod(c.data.arities[p] for p in parents)
-    cells, rows = Counter[tuple[int, ...]](), Counter[tuple[int, ...]]()
-    for x, w in zip(c.data.codes.tolist(), c.data.weights.tolist(), strict=True):
-        state = tuple(x[p] for p in parents)
-        rows[state] += w
-        cells[*state, x[child]] += w
-    name, total = c.score.name, sum(rows.values())
-    if name in ("bdeu", "k2"):
-        a = 1.0 if name == "k2" else c.score.equivalent_sample_size / (q * r)
-        value = sum(math.lgamma(r * a) - math.lgamma(r * a + n) for n in rows.values())
-        return value + sum(math.lgamma(a + n) - math.lgamma(a) for n in cells.values())
-    price = {"mdl": 0.5 * math.log(total), "aic": 1.0, "loglik": 0.0}[name]
-    fit = sum(n * math.log(n / rows[x[:-1]]) for x, n in cells.items())
-    return fit - price * q * (r - 1)
+    """By counting rows."""
+    raw = c.data.codes.tolist(), c.data.weights.tolist(), c.data.arities
+    table = oracles.local_terms(*raw, child, parents)
+    return oracles.local_score(c.score.name, table, sum(raw[1]), c.score.equivalent_sample_size)
 
 
 def every_set(c: Certificate, child: int) -> Iterator[tuple[int, ...]]:

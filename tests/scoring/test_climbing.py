@@ -1,6 +1,6 @@
 """The rules that close parent sets, against the scores of all supersets.
 
-The formulas here share nothing with the package: counts are dictionaries, sets are tuples.
+The formulas share nothing with the package: counts are dictionaries, sets are tuples.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+
+import oracles
 
 Set = tuple[int, ...]
 Rows = list[Set]
@@ -41,10 +43,14 @@ def counts(rows: Rows, members: Set) -> Counter[Set]:
     return Counter(tuple(row[v] for v in members) for row in rows)
 
 
-def likelihood(rows: Rows, parents: Set) -> float:
+def terms(rows: Rows, arities: Set, parents: Set) -> list[list[float]]:
+    """Counts of the child's states for every state of the parents."""
+    return oracles.local_terms(rows, np.ones(len(rows)).tolist(), arities, CHILD, parents)
+
+
+def likelihood(rows: Rows, arities: Set, parents: Set) -> float:
     """Log likelihood of the child with these parents."""
-    joint, given = counts(rows, (*parents, CHILD)), counts(rows, parents)
-    return sum(n * math.log(n / given[state[:-1]]) for state, n in joint.items())
+    return oracles.log_likelihood(terms(rows, arities, parents))
 
 
 def unknown(rows: Rows, v: int, given: Set) -> float:
@@ -55,14 +61,6 @@ def unknown(rows: Rows, v: int, given: Set) -> float:
 
 def n_states(arities: Set, members: Set) -> int:
     return math.prod(arities[v] for v in members)
-
-
-def dirichlet(rows: Rows, arities: Set, parents: Set, cell: float) -> float:
-    """Log marginal likelihood of the child with the prior count ``cell`` of every joint state."""
-    joint, given = counts(rows, (*parents, CHILD)), counts(rows, parents)
-    total = cell * arities[CHILD]
-    value = sum(math.lgamma(cell + n) - math.lgamma(cell) for n in joint.values())
-    return value - sum(math.lgamma(total + n) - math.lgamma(total) for n in given.values())
 
 
 def below(small: Set, large: Set) -> bool:
@@ -82,7 +80,8 @@ def test_a_marginal_likelihood_pays_log_r_for_every_joint_state(
         for large in SETS:
             if small == large or below(small, large):
                 cell = 1.0 if size is None else size / (n_states(arities, large) * r)
-                assert dirichlet(rows, arities, large, cell) <= limit + 1e-9
+                table = terms(rows, arities, large)
+                assert oracles.bayesian_dirichlet(table, cell) <= limit + 1e-9
 
 
 @pytest.mark.parametrize("each", ["aic", "bic"])
@@ -93,7 +92,7 @@ def test_supersets_pay_twice_the_price(seed: int, each: str) -> None:
     for small in SETS:
         for large in SETS:
             if below(small, large):
-                score = likelihood(rows, large) - price * n_states(arities, large)
+                score = likelihood(rows, arities, large) - price * n_states(arities, large)
                 assert score <= -2.0 * price * n_states(arities, small) + 1e-9
 
 
@@ -103,7 +102,7 @@ def test_a_member_that_cannot_pay_never_pays(seed: int, each: str) -> None:
     """Without it every superset scores at least as well."""
     rows, arities = random_rows(seed)
     price = (1.0 if each == "aic" else 0.5 * math.log(len(rows))) * (arities[CHILD] - 1)
-    score = {s: likelihood(rows, s) - price * n_states(arities, s) for s in SETS}
+    score = {s: likelihood(rows, arities, s) - price * n_states(arities, s) for s in SETS}
     n_closed = 0
     for small in SETS:
         for v in small:
