@@ -298,25 +298,23 @@ def _as_sets(structure: NamedParents) -> dict[str, frozenset[str]]:
 _WORDS = {
     "data": "fingerprint of the data",
     "class_restricted": "class restriction (features without parents or with the class)",
+    "required": "required arcs",
+    "forbidden": "forbidden arcs",
 }
 
 
 def _difference(name: str, wanted: Any, found: Any) -> str:
-    arcs = " arcs" if name in ("required", "forbidden") else ""
-    words = _WORDS.get(name, name.replace("_", " ") + arcs)
+    words = _WORDS.get(name, name.replace("_", " "))
+    if found is None and name in _RULE:
+        return f"the candidates are a custom list, {words} {wanted!r} was asked for"
     if found is None:
-        where = "the candidates are a custom list," if name in _RULE else ""
-        part = "" if where else " is no part of the statement,"
-        return f"{where} {words}{part} {wanted!r} was asked for".lstrip()
+        return f"{words} is no part of the statement, {wanted!r} was asked for"
     if name == "structure":
         words, wanted, found = "the structure is another one", _arcs(wanted), _arcs(found)
     if isinstance(wanted, tuple):
-        more, fewer = (
-            _texts(x for x in a if x not in b) for a, b in ((found, wanted), (wanted, found))
-        )
-        told = [f"{shown(more)} not asked for"] * bool(more) + [f"{shown(fewer)} missing"] * bool(
-            fewer
-        )
+        pairs = ((found, wanted, "not asked for"), (wanted, found, "missing"))
+        lists = ((_texts(x for x in a if x not in b), what) for a, b, what in pairs)
+        told = [f"{shown(texts)} {what}" for texts, what in lists if texts]
         return f"{words}: {'; '.join(told) or 'the order is another one'}"
     return f"{words} is {found!r}, not {wanted!r}"
 

@@ -353,8 +353,7 @@ class Pruning:
 
     def _above(self, whole: Integers) -> Integers:
         """Sum of the parents' states for every child (B, n), which matters for K2 alone."""
-        if self.sums.score.name != "k2":
-            return np.repeat(self.sums.get(whole)[0][:, None], self.n, axis=1)
-        kinds, kind = np.unique(self.sums.arities, return_inverse=True)
+        priors = self.sums.arities if self.sums.score.name == "k2" else np.ones(self.n, np.int64)
+        kinds, kind = np.unique(priors, return_inverse=True)
         found = [self.sums.get(whole, Fraction(r))[0] for r in kinds.tolist()]
         return np.column_stack(found)[:, kind.reshape(-1)]
