@@ -27,14 +27,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-PATIENCE = 1.0
-"""Seconds that a program without a result may take to end by itself."""
-
-HURRY = 1.0
-"""Seconds after which a second Ctrl-C counts; some programs pass the first one on twice."""
-
-_TICK = 0.05
-"""Seconds between two checks of whether the program has ended."""
+PATIENCE = 1.0  # seconds that a program without a result may take to end by itself
+HURRY = 1.0  # seconds after which a second Ctrl-C counts; some programs pass the first on twice
+_TICK = 0.05  # seconds between two checks of whether the program has ended
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -144,9 +139,8 @@ def as_keyboard_interrupt() -> Iterator[None]:
     """
     try:
         yield
-    except Exception as error:
-        if INTERRUPTS.requested and not INTERRUPTS.has_result:
-            raise KeyboardInterrupt from error
+    except Exception:
+        INTERRUPTS.raise_if_requested()
         raise
 
 

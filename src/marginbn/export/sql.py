@@ -46,7 +46,10 @@ def to_sql(model: ScoreModel, table: str = "data", keep: Sequence[str] | None = 
     if clash:
         raise InputError(f"keep must not name {min(clash)!r}, a column of the answer")
     codes = [f"{_code(model.features[i])} AS {_own('c', i)}" for i in model.used]
-    scores = [_score(model, c) for c in range(len(model.bias))]
+    scores = []
+    for c, bias in enumerate(model.bias):
+        parts = [number(bias), *(_look_up(term, term.table[..., c]) for term in model.terms)]
+        scores.append("\n    + ".join(parts) + f" AS {_own('s', c + 1)}")
     shares = [f"{_softmax(model, c)} AS {_own('p', c)}" for c in range(model.n_classes)]
     final = [f"{_prediction(model)} AS {quote_name('prediction')}"]
     final += [f"{_own('p', c)} AS {quote_name(name)}" for c, name in enumerate(answers[1:])]
@@ -122,14 +125,6 @@ def _or_null(code: int | None) -> str:
 
 def _case(cases: Sequence[str], otherwise: str = "NULL") -> str:
     return f"CASE {' '.join(cases)} ELSE {otherwise} END"
-
-
-def _score(model: ScoreModel, c: int) -> str:
-    """Sum of bias and table entries of a class after the first."""
-    parts = [number(model.bias[c])]
-    parts += [_look_up(term, term.table[..., c]) for term in model.terms]
-    lines = "\n    + ".join(parts)
-    return f"{lines} AS {_own('s', c + 1)}"
 
 
 def _look_up(term: Term, table: FloatArray, axis: int = 0) -> str:
