@@ -13,14 +13,11 @@ the search begins.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from time import monotonic
-
-from marginbn.network.wording import seconds as in_words
 
 AFTERWARDS = 0.5
 """Time that parameters and fingerprints take, beside that of everything before the search."""
@@ -125,19 +122,3 @@ def report_phase(text: str) -> None:
     listener = _LISTENER.get()
     if listener is not None:
         listener(text)
-
-
-class StepProgress:
-    """So many steps of about equal length, told on stderr as they are done."""
-
-    def __init__(self, n_steps: int) -> None:
-        self._n_steps, self._done = n_steps, 0
-        self._begin = monotonic()
-
-    def step(self, words: str) -> None:
-        """One more step is done; say what came out."""
-        self._done += 1
-        spent, left = monotonic() - self._begin, self._n_steps - self._done
-        rest = f"about {in_words(spent / self._done * left)} left" if left else in_words(spent)
-        sys.stderr.write(f"{words} ({self._done} of {self._n_steps}, {rest})\n")
-        sys.stderr.flush()

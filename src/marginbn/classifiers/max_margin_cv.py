@@ -12,11 +12,13 @@ The best mean over the parts is chosen.
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -28,7 +30,6 @@ from marginbn.classifiers.budget import (
     RESERVE,
     SHORTEST,
     Budget,
-    StepProgress,
     half_used,
     report_phase,
     share_of,
@@ -57,6 +58,7 @@ from marginbn.data.training import TrainingRows, encode_training
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.interrupts import INTERRUPTS, without_interrupting_children
 from marginbn.network.network import BayesianNetwork
+from marginbn.network.wording import seconds
 from marginbn.problem.array_types import FloatArray, IndexArray
 from marginbn.problem.candidates import ClassArcs
 from marginbn.problem.encoded import EncodedData, with_class_column
@@ -120,11 +122,6 @@ class FoldPath:
     fold: int
     scores: tuple[float, ...]
     gaps: tuple[float, ...]
-
-    def describe(self) -> str:
-        """What came out, in a few words."""
-        setting = f"fold {self.fold}, max_parents {self.max_parents}"
-        return f"validation {setting}: best score {max(self.scores):.4f}"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -323,13 +320,18 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
                 Parallel(n_jobs=self.n_jobs, return_as="generator"),
                 (delayed(worker._validate_fold)(*call) for call in calls),
             )
-            progress = StepProgress(len(tasks)) if search.verbose else None
+            began = monotonic()
             with INTERRUPTS.raising():
                 for path in answers:
                     paths.append(path)
                     report_phase(f"validation, {len(paths)} of {len(tasks)} steps done")
-                    if progress is not None:
-                        progress.step(path.describe())
+                    if search.verbose:
+                        rest = (monotonic() - began) / len(paths) * (len(tasks) - len(paths))
+                        sys.stderr.write(
+                            f"validation fold {path.fold}, max_parents {path.max_parents}: best "
+                            f"score {max(path.scores):.4f} ({len(paths)} of {len(tasks)}, about "
+                            f"{seconds(rest)} left)\n"
+                        )
                     if complete_folds(paths, len(self._parent_grid())):
                         INTERRUPTS.has_result = True  # workers may have searched in other processes
         except KeyboardInterrupt:
