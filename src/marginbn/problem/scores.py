@@ -12,9 +12,8 @@ Bayesian-Dirichlet scores are log marginal likelihoods. With prior counts a(h, j
 
 BDeu has a(h, j) = s / (q r) for an equivalent sample size s; K2 has a(h, j) = 1.
 
-**Without cancellation.** Four log-gammas of size x log x differ by far less than their own rounding
-where counts or prior are large. Stirling's formula, lgamma(x) = (x - 1/2) log x - x + const + d(x),
-gives one parent state the score
+**Without cancellation** (``docs/theory/rounding.rst``). Stirling's formula,
+lgamma(x) = (x - 1/2) log x - x + const + d(x), gives one parent state the score
 
     E  -  (1/2) (sum_j log(x_j / a) - log(X / A))  +  sum_j (d(x_j) - d(a))  -  (d(X) - d(A))
 
@@ -24,8 +23,7 @@ with x_j = a + n_j, A = r a, N = sum_j n_j, X = A + N, and E written in either o
     E = sum_j x_j log(r x_j / X) - N log r        where the prior outweighs the counts.
 
 In the first the largest x_j has log(x_j / X) = log1p(-(sum of the others) / X), in the second
-r x_j / X = 1 + (r n_j - N) / X. No term is then much larger than what the data say, and the sum of
-the terms' sizes times a few roundings bounds the error (:func:`scores_with_errors`).
+r x_j / X = 1 + (r n_j - N) / X. The sum of the terms' sizes times a few roundings bounds the error.
 """
 
 from __future__ import annotations

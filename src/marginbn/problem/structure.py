@@ -151,7 +151,12 @@ class Structure:
         first, second, known = (self._as_set(v) for v in (a, b, given))
         if first & second or (first | second) & known:
             raise InputError("a, b and given must not share variables")
-        neighbours = self._moral_graph(self.ancestors(first | second | known))
+        relevant = self.ancestors(first | second | known)
+        neighbours: dict[int, set[int]] = {v: set() for v in relevant}
+        for child in relevant:
+            family = {child, *self.parents[child]}
+            for member in family:
+                neighbours[member] |= family - {member}
         reached, todo = set(first), list(first)
         while todo:
             new = neighbours[todo.pop()] - known - reached
@@ -174,15 +179,6 @@ class Structure:
             found |= new
             todo += new
         return found
-
-    def _moral_graph(self, variables: set[int]) -> dict[int, set[int]]:
-        """Neighbours when parents of a common child are joined; ``variables`` hold all parents."""
-        neighbours: dict[int, set[int]] = {v: set() for v in variables}
-        for child in variables:
-            family = {child, *self.parents[child]}
-            for member in family:
-                neighbours[member] |= family - {member}
-        return neighbours
 
     def cpdag(self) -> EquivalenceClass[int]:
         """The equivalence class: which arcs data alone, without interventions, could direct.

@@ -191,6 +191,10 @@ class HybridRelaxation:
         point[warm.active] = np.maximum(solution.eta, 0.0)
         support = np.flatnonzero(point > 0)
         margins = self.instance.coefficients.margins_at(support, point[support])
+        margins = margins.reshape(self.instance.n_samples, self.instance.n_rivals)
+        capped = margins.min(axis=1, initial=self.instance.gamma)
+        linear = float(self.instance.linear[support] @ point[support])
+        value = linear + float(self.instance.weights @ capped) + self.instance.constant
         basis = self.program.basis() if self.instance.n_samples else None
         warm = replace(warm, basis=basis)
         return Relaxed(
@@ -199,18 +203,10 @@ class HybridRelaxation:
             bound=prices.bound(self.instance, allowed),
             prices=prices,
             point=point,
-            margins=margins.reshape(self.instance.n_samples, self.instance.n_rivals),
+            margins=margins,
             solution=solution,
-            value=self._true_value(point, support, margins),
+            value=value,
         )
-
-    def _true_value(self, point: FloatArray, support: IntArray, margins: FloatArray) -> float:
-        """The objective of a fractional point."""
-        instance = self.instance
-        least = margins.reshape(instance.n_samples, instance.n_rivals)
-        capped = least.min(axis=1, initial=instance.gamma)
-        linear = float(instance.linear[support] @ point[support])
-        return linear + float(instance.weights @ capped) + instance.constant
 
     def _run(self, warm: Warm, allowed: BoolArray, follows: bool) -> tuple[Warm, Solution]:
         """Solve a program; one that may be infeasible for lack of columns gets all of them."""

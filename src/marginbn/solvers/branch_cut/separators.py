@@ -3,15 +3,8 @@
 A kind that is looked for has a :class:`Separator` in :data:`SEPARATORS`; kinds without a form in
 certificates are left out where a certificate is written.
 
-**Clusters.** Separation looks for K with f(K) < 1, see ``cuts.py``. That is NP-hard for general
-candidates; ``kernels/separation.py`` does it by minimum cuts and descent, and where these fail by
-an exhaustive search with limited effort. Integral points always give a cycle.
-
-**Packings.** For every candidate of the point the sets {child} + two or three of its parents are
-listed; those whose candidates have more than one unit of mass together are violated.
-
-**Facets.** For sets of four variables that the point's arcs join, the facets of ``cuts.py`` are
-compared; ``kernels/quadruples.py`` lists the sets.
+``docs/theory/linear_programs.rst`` describes how each kind is looked for. Integral points always
+give a cycle.
 """
 
 from __future__ import annotations

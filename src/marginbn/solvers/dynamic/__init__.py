@@ -1,23 +1,14 @@
 """Dynamic programming over subsets of variables, for decomposable scores.
 
-An acyclic graph has an order in which every variable comes after its parents. With costs (what a
-candidate loses against the best of its variable) and
+With costs (what a candidate loses against the best of its variable) and
 
     local_v(W) = least cost among the candidates of v with parents inside W,
     best(W)    = min over v in W of best(W - v) + local_v(W - v),      best({}) = 0,
 
-best of all variables is the optimum. Sets W come by size, layer by layer (Silander and Myllymaki
-2006), and only two layers are open at a time. A set is left out if
-
-    best(W) + rest(W) > cost of the best structure known,
-
-where rest(W) bounds what the other variables cost when W comes first: the multipliers of a dual
-ascent over clusters outside W (``solvers/orders/ascent.py``). That is a breadth-first branch and
-bound (Malone, Yuan, Hansen and Bridges 2011) with a far better heuristic. The least best(W) +
-rest(W) of a layer is a bound at any time: every order passes through every layer.
-
-local_v(W) is the first candidate of the sorted list of v that lies within W, and the search for it
-ends where the cost alone is too much.
+best of all variables is the optimum. Sets W come by size, layer by layer, and those are left out
+that cannot be part of anything better than the best structure known; the multipliers of a dual
+ascent (``solvers/orders/ascent.py``) bound what the other variables cost.
+``docs/theory/dynamic_programming.rst`` has the proofs and the calls in their order.
 """
 
 from __future__ import annotations

@@ -102,20 +102,10 @@ def _step_changes(support: SupportArrays, inside: BoolArray, change: FloatArray)
 
 
 @kernel
-def _count(inside: BoolArray) -> int:
-    """Number of members."""
-    size = 0
-    for v in range(inside.size):
-        if inside[v]:
-            size += 1
-    return size
-
-
-@kernel
 def descend_from(support: SupportArrays, inside: BoolArray) -> float:
     """Move ``inside`` to a local minimum of f with two or more members; returns f there."""
     change = np.zeros(inside.size)
-    value, size = free_mass_of(support, inside), _count(inside)
+    value, size = free_mass_of(support, inside), inside.sum()
     while True:
         _step_changes(support, inside, change)
         best, best_change = -1, -NOTHING
@@ -265,7 +255,7 @@ def _try_cuts(support: SupportArrays, capacity: FloatArray, violation: float, fo
             continue
         for v in range(n):
             inside[v] = support.usable[v] and flows.before[v] < 0
-        if _count(inside) >= 2:
+        if inside.sum() >= 2:
             _try_cluster(support, inside, violation, found)
 
 

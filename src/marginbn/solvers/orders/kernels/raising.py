@@ -1,18 +1,14 @@
 """Greedy dual ascent over clusters.
 
-In an acyclic graph every set K of variables has a member without parents in K. For multipliers
-y_K >= 0 every structure therefore costs at least
+For multipliers y_K >= 0 of sets K of variables every structure costs at least
 
     sum_K y_K + sum_i min over k of i of r_k,      r_k = cost_k - sum of y_K over K with
-                                                         child of k in K, parents disjoint from K.
+                                                         child of k in K, parents disjoint from K
 
-Start with y = 0 and keep all r_k >= 0, so that the second part is at least zero. As long as the
-candidates with r_k = 0 admit no order of all variables, those that cannot be placed form a set W in
-which every member's such candidates have a parent in W: all candidates of members with parents
-outside W have r > 0, and y_W can be raised by the smallest of them. W is shrunk first: place one of
-its members by force; what still cannot be placed is a smaller such set. Every step makes another
-candidate free or ends the ascent, and each step adds to the bound. The order in which members are
-tried is random; several passes give several bounds and many clusters.
+(``docs/theory/linear_programs.rst``). Start with y = 0 and keep all r_k >= 0. The variables that
+the candidates with r_k = 0 cannot place in an order form a cluster W; it is shrunk by placing
+members by force, in random order, and y_W rises by the smallest r of its candidates with parents
+outside W. Every step makes another candidate free or ends the ascent.
 
 Candidates that a node forbids have r = inf.
 """
