@@ -92,7 +92,6 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "capture_repr": (),
     "image_scrapers": ("matplotlib",),
-    "default_thumb_file": "_static/logo.png" if Path("_static/logo.png").exists() else None,
 }
 
 # -- pages -----------------------------------------------------------------------------------------

@@ -194,7 +194,6 @@ def mixed_table() -> Table:
 
 
 def learn_table(table: Table) -> TableCoding:
-    """Codings of all columns against the classes."""
     return encode_training(LabelledTable.of(table, CLASSES), "drop").coding
 
 

@@ -20,7 +20,6 @@ from tables import write_rows
 
 
 def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
-    """A file with the given content."""
     path = folder / name
     data = content.encode() if isinstance(content, str) else content
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)

@@ -28,7 +28,6 @@ NAMES = sorted(SCORES)
 def scores_of(
     data: EncodedData, candidates: CandidateSets, score: LocalScore
 ) -> NDArray[np.float64]:
-    """Score of every candidate."""
     return scores_with_errors(data, candidates, score)[0]
 
 
@@ -41,7 +40,6 @@ def textbook_score(
 
 
 def general_scores(data: EncodedData, name: str, size: float = 1.0) -> Callable[[Structure], float]:
-    """Score of a structure, class restriction off."""
     candidates = enumerate_candidates(
         data.n_variables, data.n_variables - 1, class_restricted=False
     )

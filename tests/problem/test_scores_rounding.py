@@ -37,7 +37,6 @@ DIGITS = 110
 
 
 def exact_score(counts: NDArray[np.float64], prior: Fraction) -> Decimal:
-    """Log marginal likelihood of a table."""
     whole = prior * counts.shape[1]
     with localcontext(prec=DIGITS):
         total = Decimal(0)
@@ -50,13 +49,11 @@ def exact_score(counts: NDArray[np.float64], prior: Fraction) -> Decimal:
 
 
 def one_row(weight: float) -> EncodedData:
-    """Two binary variables, one row."""
     variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
     return EncodedData(np.array([[0, 0]], dtype=np.int32), np.array([weight]), variables)
 
 
 def two_hundred_rows() -> EncodedData:
-    """Four dependent variables of 200 rows."""
     rng = np.random.default_rng(5)
     codes = rng.integers(0, 3, (200, 4))
     codes[:, 1] = np.where(rng.random(200) < 0.6, codes[:, 0], codes[:, 1])
@@ -91,7 +88,6 @@ def test_bdeu_with_a_huge_equivalent_sample_size(size: float) -> None:
 
 
 def exact_of(data: EncodedData, problem: StructureProblem, k: int, size: float) -> Decimal:
-    """BDeu of a candidate."""
     child, parents = int(problem.candidates.child[k]), problem.candidates.parents[k]
     counts = np.zeros((3,) * (len(parents) + 1))
     np.add.at(counts, tuple(data.codes[:, [*parents, child]].T), 1.0)

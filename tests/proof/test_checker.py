@@ -169,7 +169,6 @@ def test_logarithms(number: int) -> None:
 
 
 def brute_arborescence(weights: np.ndarray) -> int:
-    """The largest sum over all trees."""
     trees = arborescences(len(weights))
     return max(sum(int(weights[v, parent]) for v, parent in enumerate(tree)) for tree in trees)
 

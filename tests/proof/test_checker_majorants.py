@@ -51,7 +51,6 @@ def dual_certificate(seed: int, grid: int) -> Certificate:
 
 
 def majorants_of(certificate: Certificate) -> Majorants:
-    """All of them."""
     space = build_space(certificate.data, certificate.candidates)
     return Majorants(certificate, space, ExactCounts(certificate.data))
 

@@ -69,7 +69,6 @@ def is_complete(c: Certificate) -> bool | None:
 def certificate_of(
     data: EncodedData, score: str, folder: Path, most: int | None = 3, restricted: bool = False
 ) -> Certificate:
-    """Of the best network."""
     problem = local_scores(data, score, most, class_restricted=restricted)
     solve_structure(problem, certificate=folder / "proof")
     return read_certificate(folder / "proof")

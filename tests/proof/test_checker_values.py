@@ -34,7 +34,6 @@ def table_of(seed: int, weighted: bool) -> Data:
 
 
 def log(number: Fraction) -> Fraction:
-    """The logarithm in fifty digits."""
     with localcontext(prec=50):
         value = (Decimal(number.numerator) / Decimal(number.denominator)).ln()
     return Fraction(value)

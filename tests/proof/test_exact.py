@@ -346,7 +346,6 @@ def test_leaves_by_brute_force(seed: int, tmp_path: Path) -> None:
 
 
 def holds(parents: tuple[tuple[int, ...], ...], present: frozenset[tuple[int, ...]]) -> bool:
-    """Acyclic, with all edges."""
     joined = all(a in parents[b] or b in parents[a] for a, b in present)
     return joined and not oracles.has_cycle(parents)
 

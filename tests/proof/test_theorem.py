@@ -16,7 +16,6 @@ from marginbn.proof.theorem import differences, probability, shown
 
 
 def with_rule(certificate: Certificate, **changes: object) -> Certificate:
-    """The certificate with a rule of its own."""
     rule = CandidateRule(1, True, (), (), ())
     rule = replace(rule, **changes)  # type: ignore[arg-type]
     return replace(certificate, candidates=Candidates(rule, ()))

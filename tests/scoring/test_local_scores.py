@@ -168,7 +168,6 @@ def test_scores_of_rows_that_are_alike(score: str) -> None:
 
 
 def limit_of(problem: StructureProblem) -> int:
-    """The number of parents that the scorer allowed."""
     assert problem.candidates.rule is not None
     return problem.candidates.rule.max_parents
 

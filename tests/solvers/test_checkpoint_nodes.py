@@ -16,7 +16,6 @@ from strategies import random_data
 
 
 def some_search() -> Search:
-    """One with open nodes."""
     data = random_data(3, n_samples=150, arities=(3, 3, 2, 3, 2, 3, 3, 2, 3, 2))
     problem = margin_problem(data, enumerate_candidates(data.n_variables, 2), gamma=1.0)
     run = Run(problem, Limits(nodes=40))

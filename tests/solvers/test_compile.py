@@ -35,13 +35,11 @@ def fourth(x):
 
 
 def copy_package(target: Path) -> Path:
-    """The sources of the package in another place."""
     ignore = shutil.ignore_patterns("__pycache__")
     return Path(shutil.copytree(PACKAGE, target / "marginbn", ignore=ignore))
 
 
 def fingerprints(package: Path) -> dict[str, str]:
-    """Fingerprint of the kernels of every engine."""
     folders = {name: package / "solvers" / name / "kernels" for name in ENGINES}
     return {name: compiling.fingerprint(folder) for name, folder in folders.items()}
 

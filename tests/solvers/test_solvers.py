@@ -57,7 +57,6 @@ def solver(request: pytest.FixtureRequest) -> Solver:
 
 @cache
 def reference(name: str) -> float:
-    """The optimum of a listed problem by enumeration."""
     return brute_force(PROBLEMS[name]())
 
 
@@ -70,7 +69,6 @@ def solvable(solver: Solver, problem: StructureProblem) -> StructureProblem:
 
 
 def some_problem(solver: Solver) -> StructureProblem:
-    """A listed problem that this solver can solve."""
     problems = (PROBLEMS[name]() for name in ("multiclass", "restricted MDL"))
     return next(problem for problem in problems if solver.can_solve(problem) is None)
 

@@ -115,7 +115,6 @@ class Case:
         )  # type: ignore[arg-type]
 
     def certify(self) -> Certificate:
-        """The certificate of a solve."""
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return certified(self.build(), Path(folder), solver=self.solver)
@@ -184,7 +183,6 @@ def nodes(tree: list[int]) -> list[int]:
 
 
 def leaf_of(c: Certificate) -> list[int]:
-    """Some leaf of the tree."""
     tree = c.tree.tolist()
     place = next(a for a in nodes(tree) if tree[a] in (FOREST, CLUSTERS))
     return tree[place : place + 1 + ARGUMENTS[tree[place]]]

@@ -78,7 +78,6 @@ def random_case(seed: int) -> Case:
 
 
 def margin_case(case: Case, margin: str) -> StructureProblem:
-    """The margin problem of a case."""
     data = case.table.encoded()
     candidates = enumerate_candidates(
         data.n_variables, case.max_parents, class_restricted=case.class_restricted
@@ -89,7 +88,6 @@ def margin_case(case: Case, margin: str) -> StructureProblem:
 
 
 def linear_case(case: Case, score: str) -> StructureProblem:
-    """The decomposable problem of a case."""
     data = case.table.encoded()
     candidates = enumerate_candidates(
         data.n_variables, case.max_parents, class_restricted=case.class_restricted

@@ -98,7 +98,6 @@ def structures(
 def data_and_structure(
     draw: st.DrawFn, class_restricted: bool = True, max_parents: int = 3, **options: object
 ) -> tuple[EncodedData, Structure]:
-    """Data and a structure over the same variables."""
     data = draw(encoded_data(**options))  # type: ignore[arg-type]
     return data, draw(structures(data.n_variables, max_parents, class_restricted))
 

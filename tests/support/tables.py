@@ -11,7 +11,6 @@ from marginbn.cli.data import write_csv_chunks
 
 
 def write_rows(target: Any, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write rows as CSV."""
     lines = [[None if v is None or v != v else str(v) for v in row] for row in rows]
     columns = zip(*lines, strict=True) if lines else [[] for _ in names]
     arrays = [pa.array(list(column), pa.string()) for column in columns]

@@ -61,7 +61,6 @@ def score_of(seed: int) -> str:
 
 
 def make(seed: int) -> StructureProblem:
-    """Problem number ``seed``."""
     rng = np.random.default_rng([seed, 17])
     n, score = 3 + seed % 5, score_of(seed)
     if seed % 10 == 0:

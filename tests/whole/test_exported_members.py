@@ -19,7 +19,6 @@ PACKAGES = [
 
 
 def run(code: str) -> str:
-    """Standard output of a fresh interpreter."""
     finished = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
     )

@@ -75,7 +75,6 @@ def encode(codes: np.ndarray, weights: np.ndarray, arities: list[int]) -> Encode
 
 
 def arities_of(data: EncodedData) -> list[int]:
-    """Number of states of every variable."""
     return [variable.arity for variable in data.variables]
 
 
@@ -258,6 +257,5 @@ def test_linear_optima_change_as_theory_says(score: str, seed: int) -> None:
 
 
 def linear_optimum(data: EncodedData, score: str) -> float:
-    """Best general network with two parents."""
     candidates = enumerate_candidates(data.n_variables, 2, class_restricted=False)
     return solve_structure(linear_problem(data, candidates, get_local_score(score))).objective

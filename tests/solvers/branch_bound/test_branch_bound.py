@@ -74,12 +74,10 @@ def test_linear_problems_equal_enumeration(seed: int) -> None:
 
 
 def larger_data() -> EncodedData:
-    """Nine noisy features."""
     return random_data(3, n_samples=150, arities=(3, 3, 2, 3, 2, 3, 3, 2, 3, 2))
 
 
 def larger_problem() -> StructureProblem:
-    """Hundreds of nodes."""
     data = larger_data()
     candidates = enumerate_candidates(data.n_variables, 2)
     return margin_problem(data, candidates, gamma=1.0)

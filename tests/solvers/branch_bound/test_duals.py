@@ -101,12 +101,10 @@ def instance_of(seed: int) -> Instance:
 
 
 def encoding_of(seed: int) -> Encoding:
-    """A random problem of four features."""
     return encode(random_problem(np.random.default_rng(seed), 4))
 
 
 def rows_of_samples(inst: Instance) -> list[slice]:
-    """The margin rows of every sample."""
     return [slice(*inst.starts[m : m + 2]) for m in range(inst.weights.size)]
 
 

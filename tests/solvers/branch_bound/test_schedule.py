@@ -16,7 +16,6 @@ def new_schedule() -> Schedule:
 
 
 def efforts(schedule: Schedule, open_gap: float, batches: int) -> list[int]:
-    """Effort of every run of the local search."""
     planned = [schedule.advance(open_gap) for _ in range(batches)]
     return [effort for effort in planned if effort]
 

@@ -28,7 +28,6 @@ def root_of(problem: StructureProblem) -> tuple[Encoding, Box]:
 
 
 def starts_of(problem: StructureProblem, stop: np.ndarray = GO) -> list[np.ndarray]:
-    """Selections of the starts."""
     encoding, box = root_of(problem)
     oracle = new_oracle(encoding.n_features, encoding.instance.first.size)
 

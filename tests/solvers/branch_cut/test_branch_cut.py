@@ -49,7 +49,6 @@ def random_problem(seed: int) -> StructureProblem:
 
 
 def all_selections(problem: StructureProblem) -> np.ndarray:
-    """Every acyclic selection of a tiny problem."""
     candidates = problem.candidates
     graphs = np.array(
         np.meshgrid(*(list(candidates.group(i)) for i in range(problem.n_variables)))

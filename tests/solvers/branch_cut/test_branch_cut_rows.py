@@ -81,7 +81,6 @@ RESTRICTED = pytest.mark.parametrize("restricted", [False, True])
 
 
 def point_of(candidates, graph):
-    """The 0/1 point of a graph."""
     point = np.zeros(candidates.n_candidates)
     for child, parents in enumerate(graph):
         point[candidates.index(child, parents)] = 1.0

@@ -19,7 +19,6 @@ from order_cases import best_with_order, optimum, random_scores
 
 
 def lists_of(problem: StructureProblem) -> ParentLists:
-    """The lists of a problem."""
     return ParentLists.of(problem.candidates, problem.linear)
 
 
