@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -143,3 +144,15 @@ def test_the_proof_of_a_network_is_that_of_its_model(tmp_path: Path, limit: tupl
     result = run("verify", proof, "--model", model)
     assert result.exit_code == DONE, result.output
     assert result.stdout.startswith("VERIFIED")
+
+
+@pytest.mark.parametrize("command", [["fit", "--method", "max-margin", "-t", "y"], ["learn"]])
+def test_the_check_that_is_named_works(command: list[str], tmp_path: Path) -> None:
+    """The command that is printed with a proof, names with spaces included."""
+    table, model, proof = tmp_path / "my table.csv", tmp_path / "m.json", tmp_path / "m.mbc"
+    rows = [f"{i % 2},{i % 3},{'ab'[i % 2]}" for i in range(60)]
+    table.write_text("\n".join(["u,v,y", *rows]) + "\n")
+    told = run(*command, table, "-o", model, "--certificate", proof).stderr
+    words = shlex.split(told.split("check it with `")[1].split("`")[0])
+    assert words == ["marginbn", "verify", *map(str, (proof, "--model", model, "--data", table))]
+    assert run(*words[1:]).exit_code == DONE

@@ -96,7 +96,7 @@ def fit(
         print_outcome(outcome)
     if output is None:
         note("Not saved; add --output model.json to keep it for `marginbn predict`.", quiet or json)
-    note_files(output if saved else None, certificate, quiet)
+    note_files(output if saved else None, certificate, table.table, quiet)
     if not saved:
         return ERROR
     result = classifier.result_

@@ -97,7 +97,7 @@ def learn(
         print_verdict(describe(learner, text_width()), proved=proved)
     if output is None:
         note("Not saved; add --output network.json to keep it.", quiet or json)
-    note_files(output if saved else None, certificate, quiet)
+    note_files(output if saved else None, certificate, table.table, quiet)
     if not saved:
         return ERROR
     return DONE if learner.result_.is_closed else OPEN_GAP

@@ -7,6 +7,7 @@ import inspect
 import io
 import json
 import os
+import shlex
 import shutil
 import sys
 import threading
@@ -70,12 +71,14 @@ def note(text: str, quiet: bool = False) -> None:
             typer.echo(harmless(text), err=True)
 
 
-def note_files(output: Path | None, certificate: Path | None, quiet: bool = False) -> None:
-    """Where a model and its proof are."""
+def note_files(output: Path | None, certificate: Path | None, table: str, quiet: bool) -> None:
+    """Where a model and its proof are, and the command that checks it."""
     if output is not None:
         note(f"Saved in {output}.", quiet)
     if certificate is not None and certificate.exists():
-        note(f"Proof in {certificate}; check it with `marginbn verify {certificate}`.", quiet)
+        words = ["marginbn", "verify", str(certificate)]
+        words += [] if output is None else ["--model", str(output), "--data", table]
+        note(f"Proof in {certificate}; check it with `{shlex.join(words)}`.", quiet)
 
 
 def data_stream() -> TextIO:
