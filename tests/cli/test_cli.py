@@ -271,7 +271,7 @@ def test_choices_of_max_margin_cv(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     params = load_model(path).get_params()
     assert params["gammas"] == [pytest.approx(np.log(4))]
-    assert params["max_parents"] == (1, 2)
+    assert [*params["max_parents"]] == [1, 2]
     assert params["time_limit"] == 600
 
 
@@ -289,8 +289,8 @@ def test_options_reach_the_classifier(tmp_path: Path) -> None:
     classifier = load_model(path)
     params = classifier.get_params()
     assert params["gamma"] == pytest.approx(np.log(4))
-    assert params["required_arcs"] == [("class", "petal width (cm)")]
-    assert params["forbidden_arcs"] == [("class", "sepal width (cm)")]
+    assert [*map(tuple, params["required_arcs"])] == [("class", "petal width (cm)")]
+    assert [*map(tuple, params["forbidden_arcs"])] == [("class", "sepal width (cm)")]
     expected = {
         "max_parents": 1,
         "time_limit": None,
