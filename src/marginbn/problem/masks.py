@@ -77,6 +77,7 @@ def member_order(masks: WordArray) -> IntArray:
 
 
 _REVERSED_BYTES = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], dtype=np.uint8)
+"""Every byte with its bits in reverse."""
 
 
 def _member_keys(masks: WordArray) -> list[WordArray]:
