@@ -67,7 +67,6 @@ def test_a_full_disk_leaves_the_old_file(
 
 
 def test_an_error_of_the_writer_passes_through(tmp_path: Path) -> None:
-    """Other errors keep their type, and the old file stays."""
     write_atomic(tmp_path / "a", b"old")
 
     def fail() -> None:
@@ -99,7 +98,6 @@ def test_a_table_cut_short_is_not_written(tmp_path: Path) -> None:
 
 
 def test_a_link_keeps_pointing_to_the_new_content(tmp_path: Path) -> None:
-    """Writing through a symbolic link replaces its target, not the link."""
     (tmp_path / "link").symlink_to(tmp_path / "target")
     write_text(tmp_path / "link", "new")
     assert (tmp_path / "link").is_symlink()
@@ -116,8 +114,6 @@ def test_new_files_follow_the_umask(tmp_path: Path) -> None:
 def test_an_interrupt_leaves_no_temporary_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C while writing passes through, and the folder is as before."""
-
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 

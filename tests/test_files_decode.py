@@ -46,7 +46,6 @@ GOOD = {
 
 
 def read(data: object) -> Point:
-    """Values through JSON text."""
     return decode(json.dumps(data).encode(), Point)
 
 
@@ -127,7 +126,6 @@ def test_malformed_files_are_named_with_the_reason(
 
 
 def test_messages_stay_short() -> None:
-    """A hostile value does not make a hostile message."""
     with pytest.raises(MisfitError) as caught:
         read({**GOOD, "colour": "x" * 10**6})
     assert len(str(caught.value)) < 200
@@ -136,7 +134,6 @@ def test_messages_stay_short() -> None:
 
 
 def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
-    """A missing file and a folder are input errors with the system's reason."""
     with pytest.raises(InputError, match="No such file"):
         read_bytes(tmp_path / "absent.json")
     with pytest.raises(InputError, match="cannot read"):
@@ -146,7 +143,6 @@ def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
 def test_oversized_files_are_refused_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The size is asked before the content."""
     (tmp_path / "a.json").write_text(json.dumps(list(range(100))))
     monkeypatch.setattr(files, "MAX_BYTES", 99)
     with pytest.raises(FormatError, match="larger than 99 bytes"):

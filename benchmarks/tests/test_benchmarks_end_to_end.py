@@ -25,7 +25,6 @@ def test_one_fit_of_each_kind(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_forty_fits(tmp_path: Path) -> None:
-    """Of all kinds."""
     total: Counter[str] = Counter()
     for seed in range(40):
         total += judge(seed, tmp_path)

@@ -32,7 +32,6 @@ def test_a_text_that_is_not_there_once_is_an_error(tmp_path: Path) -> None:
 
 
 def test_keys_name_every_problem_of_a_lever() -> None:
-    """As it is first, then without each lever of the set."""
     keys = levers.keys()
     assert len(set(keys)) == len(keys)
     for kind, problems in SETS.items():

@@ -39,7 +39,6 @@ def write(folder, name, records):
 
 
 def test_a_file_without_records_is_an_error(tmp_path, monkeypatch):
-    """Of every command that reads one."""
     path = str(tmp_path / "absent.jsonl")
     for words in (["table", path], ["growth", path], ["curves", path, str(tmp_path / "c.png")]):
         monkeypatch.setattr("sys.argv", ["benchmarks", *words])
@@ -132,7 +131,6 @@ def test_long_tables_and_clusters(tmp_path):
 
 @pytest.mark.parametrize("source", long_tables.SOURCES)
 def test_the_same_rows_from_every_source(source, tmp_path, monkeypatch):
-    """Units that read a table to codes take it in all its forms."""
     monkeypatch.setattr(long_tables, "FILES", 3)
     monkeypatch.setattr(long_tables.tempfile, "gettempdir", lambda: str(tmp_path))
     path = tmp_path / "marginbn-long-400x6.parquet"
@@ -143,7 +141,6 @@ def test_the_same_rows_from_every_source(source, tmp_path, monkeypatch):
 
 
 def test_page_is_valid(tmp_path):
-    """docutils reads the tables."""
     core = pytest.importorskip("docutils.core", reason="docutils is not installed")
     write(tmp_path, "against-formulation.jsonl", [solve("a", "branch_bound", 2.0)])
     text = page.write_page(tmp_path, tmp_path / "page.rst").replace(":doc:", ":literal:")

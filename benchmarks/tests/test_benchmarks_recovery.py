@@ -14,7 +14,6 @@ ORIGIN = {"commit": "abc", "engine": "e1", "machine": "m", "reference": {"cpu": 
 
 
 def chain() -> BayesianNetwork:
-    """a -> b -> c."""
     variables = tuple(Variable(name, ("0", "1")) for name in "abc")
     follow = np.log([[0.9, 0.1], [0.2, 0.8]])
     return BayesianNetwork(

@@ -128,7 +128,6 @@ def test_tail(tmp_path):
 
 
 def test_holdout(folder):
-    """A holdout has exactly the wanted number of test rows, every class in proportion."""
     spec = replace(SPECS["iris"], split="holdout", test_rows=31)
     data = protocol.load(spec, folder)
     train, test = protocol.outer_split(data, 0, seed=0)
@@ -294,7 +293,6 @@ def finished(folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished_part(finished, tmp_path_factory):
-    """Those of the methods that are run again."""
     path = tmp_path_factory.mktemp("part")
     for record in records.read_records(finished):
         if record["unit"]["method"] in PARALLEL:
@@ -327,13 +325,11 @@ def is_installed(method):
 
 
 def read_one(path, unit):
-    """The record of a unit."""
     return next(r for r in records.read_records(path) if records.unit_of(r) == unit)
 
 
 @pytest.mark.parametrize("method", [m for m in DEFAULT if not m.startswith("sbm")])
 def test_record(method, finished):
-    """Every method's record tells split, choice, all three measures and where it comes from."""
     if not is_installed(method):
         pytest.skip(f"{METHODS[method].needs} is not installed")
     record = read_one(finished, Unit("corral", method, S))
@@ -355,7 +351,6 @@ def test_record(method, finished):
 
 
 def test_same_rows_for_all(finished):
-    """All methods have the same test rows and the same validation rows."""
     splits = [
         r["split"]
         for r in records.read_records(finished)

@@ -100,7 +100,6 @@ def test_impossible_truth():
 )
 @pytest.mark.parametrize("dataset", ["corral", "iris"])
 def test_method(name, dataset, folder):
-    """Methods give a posterior over classes, and labels that are mostly right."""
     task = make_task(folder, dataset)
     fitted = METHODS[name].fit(task)
     posterior, labels = fitted.predict(task.test)

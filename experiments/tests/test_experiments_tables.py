@@ -304,7 +304,6 @@ def test_written_tables(tmp_path, capsys):
 
 @pytest.mark.filterwarnings("ignore")  # matplotlib's own; docutils renames an argument
 def test_page(tmp_path):
-    """The page has every section, with figures where records allow; docutils reads it."""
     core = pytest.importorskip("docutils.core", reason="docutils is not installed")
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     made = [gap_record("vehicle", "gap-sm", 1.0)]
@@ -440,7 +439,6 @@ def test_learning_curves():
 
 @pytest.mark.filterwarnings("ignore")  # matplotlib's own
 def test_figures(tmp_path):
-    """Five figures are drawn from records that allow them."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     made = [gap_record("vehicle", "gap-sm", 1.0)]
     for method, name in itertools.product(("sm", "nb", "svm"), ("chess", "mushroom", "adult")):

@@ -60,7 +60,6 @@ def test_a_table_keeps_its_missing_values(folder: Path) -> None:
     ],
 )
 def test_wrong_entries_are_named(folder: Path, text: str, message: str) -> None:
-    """With the file and what is wrong in it."""
     (folder / "t.toml").write_text(text)
     with pytest.raises(InputError, match=message):
         unseen.load_raw(unseen.find_tables(folder)["t"])

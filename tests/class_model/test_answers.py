@@ -28,14 +28,12 @@ STRUCTURES = {"chain": CHAIN, "coupled": COUPLED, "forked": FORKED}
 
 @cache
 def fitted(structure: Structure, n_classes: int = 2) -> tuple[Answers, EncodedData]:
-    """Answers learned from a small table, and its rows of cells."""
     cells, data = learned(mixed_rows(80, n_classes))
     network = BayesianNetwork.fit(cells.count(data), structure, smoothing=0.5)
     return Answers(network, train_class_model(cells, structure, data, PRECISIONS)), data
 
 
 def oracle_of(answered: Answers) -> CountedNetwork:
-    """The network for the oracle."""
     network = answered.network
     return CountedNetwork(network.structure.parents, [np.exp(t) for t in network.log_tables])
 
@@ -57,7 +55,6 @@ def class_model_of(answered: Answers):
 
 
 def known_of(row: np.ndarray) -> dict[int, int]:
-    """Known cells by feature."""
     return {i: int(cell) for i, cell in enumerate(row) if cell >= 0}
 
 
@@ -124,7 +121,6 @@ def test_draws_come_from_the_network_given_what_is_known(
 
 
 def test_complete_rows_are_answered_by_the_class_model() -> None:
-    """To the bit."""
     answered, data = fitted(CHAIN)
     codes = data.codes[:, 1:].astype(np.int32)
     np.testing.assert_array_equal(
@@ -208,7 +204,6 @@ def test_of_a_bin_whose_cell_is_unknown_the_cell_is_drawn_by_its_share() -> None
 
 
 def test_features_of_one_cell_count_for_nothing() -> None:
-    """Whether they are known or not."""
     rows = mixed_rows(60)
     table = [[*(column.values[n] for column in rows.features.columns), "k"] for n in range(60)]
     kinds = {"x0": "numeric", "x1": "numeric"}
@@ -257,7 +252,6 @@ def test_a_thousand_features_stay_in_range() -> None:
 def test_a_network_that_is_too_large_for_exact_draws_is_refused_when_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Complete rows are answered all the same."""
     answered, data = fitted(COUPLED)
     fresh = Answers(answered.network, answered.model)
     monkeypatch.setattr(answers, "MOST_CELLS", 50)

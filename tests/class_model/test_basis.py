@@ -23,7 +23,6 @@ from marginbn.problem.structure import Structure
 
 
 def one_column(values: list, kind: str, labels: list[int]) -> LabelledTable:
-    """A table with one feature."""
     table = as_table([[v] for v in values], kinds={"x0": kind})
     return LabelledTable.of(table, np.array(labels))
 
@@ -48,7 +47,6 @@ def test_cells_are_as_fine_as_any_table_needs() -> None:
 
 
 def test_codes_of_cells_lead_to_the_bins_of_the_network() -> None:
-    """Encoding values as bins and mapping their cells is the same."""
     rows = mixed_rows(300)
     cells, data = learned(rows)
     counted = cells.count(data)
@@ -174,7 +172,6 @@ def test_functions_of_rows_multiply_those_of_the_features() -> None:
 
 @pytest.mark.parametrize("codes", [np.zeros(4, int), np.zeros((2, 3), int), np.full((1, 4), 99)])
 def test_codes_that_no_cell_has_are_refused(codes: np.ndarray) -> None:
-    """Compiled loops would read beyond their tables."""
     with pytest.raises(InputError, match=r"codes must be \(rows, 4\)"):
         learned(mixed_rows(50))[0].compact(codes)
 

@@ -22,7 +22,6 @@ def chain(data: EncodedData) -> Structure:
 
 
 def naive(data: EncodedData) -> Structure:
-    """No arc between two features."""
     return Structure(((), *(((0,),) * (data.n_variables - 1))))
 
 
@@ -66,7 +65,6 @@ def test_what_is_chosen_is_the_best_of_what_was_tried() -> None:
 
 
 def test_structures_never_see_the_rows_that_judge_them() -> None:
-    """Each fold learns from the other four fifths of the rows."""
     rows, seen = mixed_rows(200), []
 
     def learn(data: EncodedData) -> Structure:
@@ -104,14 +102,12 @@ def test_many_rows_are_judged_by_a_sample(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_choice_is_deterministic() -> None:
-    """The same bits twice."""
     first, second = (choose_precisions(mixed_rows(250), np.arange(2), chain) for _ in range(2))
     assert first.precisions == second.precisions
     np.testing.assert_array_equal(first.log_posterior, second.log_posterior)
 
 
 def test_an_emergency_limit_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The best of what was tried by then."""
     monkeypatch.setattr("marginbn.class_model.trainer.LEAST_STEPS", 0)
     looks = iter([False] * 60 + [True] * 10_000)
     chosen = choose_precisions(mixed_rows(300), np.arange(2), chain, is_late=lambda: next(looks))
@@ -125,7 +121,6 @@ def test_an_emergency_limit_is_reported(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("n_rows", [2, 3, 7])
 def test_very_few_rows(n_rows: int) -> None:
-    """Each fold has a row; nothing breaks."""
     chosen = choose_precisions(mixed_rows(n_rows), np.arange(2), chain)
     assert math.isfinite(chosen.log_loss)
     assert len(chosen.rows) == n_rows
@@ -142,7 +137,6 @@ def test_a_class_of_one_row() -> None:
 
 
 def test_categories_alone_have_no_lines_to_choose() -> None:
-    """The precision of lines stays where it was."""
     rng = np.random.default_rng(2)
     table = [["ab"[a], "cd"[b]] for a, b in rng.integers(0, 2, (200, 2))]
     rows = LabelledTable.of(as_table(table), rng.integers(0, 2, 200))

@@ -35,7 +35,6 @@ SOME = Precisions(line=0.5, effect=2.0, family=5.0)
 
 
 def random_model(design: Design, data: EncodedData, seed: int = 0) -> ClassModel:
-    """Untrained parameters."""
     shares = log_shares(data)
     shape = (len(shares), design.n_parameters)
     parameters = np.random.default_rng(seed).normal(size=shape) / 2.0
@@ -61,7 +60,6 @@ def test_kernels_equal_the_definition(n_classes: int, structure: object) -> None
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_scores_of_unknown_values_leave_their_tables_out(n_classes: int) -> None:
-    """Scores equal functions times parameters, also where something is unknown."""
     design, data = designed(mixed_rows(60, n_classes))
     model = random_model(design, data)
     codes = hidden(data.codes[:, 1:].astype(np.int32), 0.3)
@@ -166,7 +164,6 @@ def test_the_bound_holds_far_from_the_minimum() -> None:
 
 
 def test_the_gap_is_recomputed_from_the_rows() -> None:
-    """From stored parameters alone; other rows give another gap."""
     design, data = designed(mixed_rows(200, 3))
     model = Trainer(design, data).fit(SOME, certify=True)
     value, gradient = model.evaluate(data)
@@ -192,7 +189,6 @@ def test_weights_count_as_repetitions() -> None:
 
 
 def test_training_is_deterministic() -> None:
-    """The same bits twice."""
     design, data = designed(mixed_rows(300, 3))
     first, second = (Trainer(design, data).fit(SOME, certify=True) for _ in range(2))
     np.testing.assert_array_equal(first.parameters, second.parameters)
@@ -210,7 +206,6 @@ def test_where_a_fit_starts_does_not_matter() -> None:
 
 
 def test_more_parameters_than_rows() -> None:
-    """A certified gap all the same."""
     rng = np.random.default_rng(5)
     table = as_table(rng.normal(size=(40, 12)))
     rows = LabelledTable.of(table, rng.integers(0, 3, 40))

@@ -118,7 +118,6 @@ def test_the_columns_left_out_need_not_be_there() -> None:
 
 
 def test_left_out_is_as_good_as_never_there() -> None:
-    """The same network as from a table without these columns."""
     clean = NaiveBayesClassifier(**SETTINGS)
     with pytest.warns(DataWarning):
         clean.fit(FRAME.drop(columns=["row", "name", "nothing"]), LABELS)
@@ -169,13 +168,11 @@ def test_class_weights_are_sample_weights(name: str) -> None:
     ],
 )
 def test_wrong_settings_are_refused(params: dict[str, Any], words: str) -> None:
-    """The message names the argument and what it may be."""
     with pytest.raises(InputError, match=words):
         fitted("NaiveBayesClassifier", **params)
 
 
 def test_unseen_categories_warn_once_per_call() -> None:
-    """Column, count and examples; the warning points at the caller."""
     clf = fitted("NaiveBayesClassifier")
     upper = FRAME.assign(plan=FRAME["plan"].str.upper())
     for call in (clf.predict, clf.predict_proba, clf.decision_function, clf.explain):
@@ -189,7 +186,6 @@ def test_unseen_categories_warn_once_per_call() -> None:
 
 
 def test_files_with_another_preparation_are_refused(tmp_path: Path) -> None:
-    """The plan must make the columns of the coding."""
     path = tmp_path / "m.json"
     save_model(fitted("NaiveBayesClassifier"), path)
     text = path.read_text()

@@ -303,7 +303,6 @@ def braked(X, y):
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 def test_an_emergency_brake_costs_quality_never_sense(load):
-    """On rows it has not seen the model still beats naive Bayes."""
     X, y = load(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
     train, test = order[len(y) // 3 :], order[: len(y) // 3]

@@ -59,7 +59,6 @@ def test_no_work_is_no_limit() -> None:
 
 
 def test_two_jobs_give_the_scores_of_one() -> None:
-    """The searches are ended by their work."""
     data = hard_rows(120, 12)
     X, y = data.codes[:, 1:], data.codes[:, 0]
 

@@ -50,7 +50,6 @@ by_name = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(
 
 @parametrize_with_checks(CLASSIFIERS[:-1])
 def test_scikit_learn_checks(estimator, check):
-    """Every check of scikit-learn passes; there are no expected failures."""
     check(estimator)
 
 
@@ -59,7 +58,6 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.filterwarnings("ignore:.*are repetitions of others")
 @parametrize_with_checks([SMALL_GRID])
 def test_scikit_learn_checks_with_validation(estimator, check):
-    """With what is chosen by validation inside ``fit``."""
     check(estimator)
 
 
@@ -72,7 +70,6 @@ def _not_by_weights(estimator):
 @pytest.mark.filterwarnings("ignore::marginbn.exceptions.DataWarning")
 @parametrize_with_checks([BNClassifier()], expected_failed_checks=_not_by_weights)
 def test_scikit_learn_checks_of_the_default(estimator, check):
-    """Every other check passes."""
     check(estimator)
 
 
@@ -129,7 +126,6 @@ def test_tan_finds_the_tree_that_made_the_data():
 
 @by_name
 def test_fitted_attributes(classifier, iris):
-    """Objective, bound, gap, status, trace, structure and network are there after fit."""
     X, y = iris
     clf = clone(classifier)
     clf.fit(X, y)
@@ -159,7 +155,6 @@ def test_frames_agree(classifier):
 
 @by_name
 def test_missing_and_unseen_at_prediction(classifier):
-    """Missing and unknown values are summed out: finite probabilities that sum to one."""
     frame, y = mixed_frame()
     clf = clone(classifier).fit(frame, y)
     strange = frame.head(4).astype(object)
@@ -203,7 +198,6 @@ def test_weights_are_repetitions(classifier):
 @by_name
 @pytest.mark.parametrize("missing", ["drop", "state", "error"])
 def test_missing_at_fit(classifier, missing):
-    """Rows are dropped with a warning, missing becomes a state, or an error is raised."""
     frame, y = mixed_frame()
     frame.loc[:9, "a"] = None
     clf = clone(classifier).set_params(missing=missing)
@@ -219,7 +213,6 @@ def test_missing_at_fit(classifier, missing):
 
 
 def test_grid_search_and_pipeline(iris):
-    """GridSearchCV over gamma and max_parents, and a pipeline with the discretiser, work."""
     X, y = iris
     search = GridSearchCV(
         MaxMarginBNClassifier(), {"gamma": [0.5, 2.0], "max_parents": [1, 2]}, cv=3
@@ -240,7 +233,6 @@ def test_generative_score_is_both_parameter_and_method(iris):
 @pytest.mark.parametrize("score", ["mdl", "bic", "aic", "loglik", "bdeu", "k2"])
 @pytest.mark.parametrize("class_restricted", [True, False])
 def test_every_generative_score(score, class_restricted, iris):
-    """All scores are solved to proven optimality, with and without the class restriction."""
     X, y = iris
     clf = GenerativeBNClassifier(score=score, class_restricted=class_restricted).fit(X, y)
     assert clf.status_ == "optimal"
@@ -262,7 +254,6 @@ def test_required_and_forbidden_arcs():
 
 
 def test_a_limit_is_a_normal_ending():
-    """A stopped search gives a structure, its gap and an OptimalityWarning."""
     rng = np.random.default_rng(5)
     X, y = rng.integers(0, 3, (400, 14)), rng.integers(0, 3, 400)
     with pytest.warns(OptimalityWarning, match="gap"):
@@ -307,7 +298,6 @@ def test_degenerate_tables(classifier):
     ],
 )
 def test_bad_settings_name_the_argument(classifier, settings, message, iris):
-    """A wrong parameter is refused at fit, with its name and what it must be."""
     with pytest.raises(InputError, match=message):
         clone(classifier).set_params(**settings).fit(*iris)
 
@@ -342,13 +332,11 @@ def test_a_measured_target_is_named_with_the_remedy(iris):
     ],
 )
 def test_bad_search_settings(settings, message, iris):
-    """The same for the parameters of the search."""
     with pytest.raises(InputError, match=message):
         MaxMarginBNClassifier(**settings).fit(*iris)
 
 
 def test_no_warnings_on_clean_data(iris):
-    """A fit that is proved optimal on complete data says nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MaxMarginBNClassifier().fit(*iris)
@@ -366,7 +354,6 @@ def test_classes_of_nullable_types_stay_what_they_are(dtype, values):
 
 @pytest.mark.parametrize("library", ["pandas", "pyarrow"])
 def test_duplicate_column_names_are_named(library):
-    """Two columns of one name are refused with that name."""
     frame = pd.DataFrame([[1, 2, 3], [4, 5, 6]], columns=["a", "b", "a"])
     if library == "pyarrow":
         frame = pa.Table.from_arrays([pa.array([1, 2])] * 3, names=["a", "b", "a"])
@@ -375,7 +362,6 @@ def test_duplicate_column_names_are_named(library):
 
 
 def test_mixed_lists_keep_their_types():
-    """A number beside a text in a list of rows stays a number, at fit and at prediction."""
     X = [["rain", 9], ["rain", 9], ["sun", 4], ["sun", 4], ["rain", 9], ["sun", 4]]
     clf = NaiveBayesClassifier().fit(X, [0, 0, 1, 1, 0, 1])
     assert clf.network_.variables[2].states == ("4", "9")

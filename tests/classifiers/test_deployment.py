@@ -47,7 +47,6 @@ def shop(n: int, seed: int = 0) -> tuple[Any, Any]:
 
 
 def bundled(name: str) -> tuple[Any, Any]:
-    """A data set as a frame and labels."""
     rows = load_dataset(name).train
     frame = pandas.DataFrame({c.name: c.values for c in rows.columns})
     return frame.drop(columns="class"), frame["class"]
@@ -94,12 +93,10 @@ MAKERS: dict[str, Callable[[], tuple[BaseBNClassifier, Any]]] = {
 
 @cache
 def made(name: str) -> tuple[BaseBNClassifier, Any]:
-    """Classifier and rows, fitted once."""
     return MAKERS[name]()
 
 
 def by_sqlite(clf: BaseBNClassifier, rows: Any, folder: Path) -> np.ndarray:
-    """P of every row from a table of SQLite."""
     connection = sqlite3.connect(":memory:")
     rows = rows.assign(row_number=range(len(rows)))
     names = ", ".join('"' + name.replace('"', '""') + '"' for name in rows.columns)
@@ -121,7 +118,6 @@ def _plain(value: Any) -> Any:
 
 
 def by_duckdb(clf: BaseBNClassifier, rows: Any, folder: Path) -> np.ndarray:
-    """P of every row from DuckDB."""
     duckdb = pytest.importorskip("duckdb")
     rows = rows.assign(row_number=range(len(rows)))
     connection = duckdb.connect()
@@ -134,7 +130,6 @@ def by_duckdb(clf: BaseBNClassifier, rows: Any, folder: Path) -> np.ndarray:
 
 
 def by_onnx(clf: BaseBNClassifier, rows: Any, folder: Path) -> np.ndarray:
-    """P of every row from onnxruntime."""
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     export_model(clf, folder / "model.onnx")
@@ -245,7 +240,6 @@ def test_huge_scores_stay_in_range(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
-    """Zeros, unknown formats and names."""
     zeros = NaiveBayesClassifier().fit([["a"], ["b"]], ["x", "y"])
     with np.errstate(divide="ignore"):
         tables = zeros.network_.log_tables[0], np.log([[1.0, 0.0], [0.0, 1.0]])
@@ -263,7 +257,6 @@ def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
 
 
 def test_one_class_and_no_influence(tmp_path: Path) -> None:
-    """The only class is certain, whatever the row."""
     clf = NaiveBayesClassifier().fit([["a"], ["b"]], ["x", "x"])
     rows = pandas.DataFrame({"x0": ["a", "b", None]})
     np.testing.assert_allclose(by_sqlite(clf, rows, tmp_path), np.ones((3, 1)))

@@ -66,7 +66,6 @@ def test_an_accuracy_on_many_rows_is_told_as_in_the_paper() -> None:
 
 @pytest.mark.parametrize(("p", "n"), [(1.1, 10), (-0.1, 10), (math.nan, 10), (0.5, 0)])
 def test_impossible_accuracies_are_refused(p: float, n: int) -> None:
-    """An accuracy lies in [0, 1] and is measured on at least one row."""
     with pytest.raises(InputError, match="must"):
         binomial_interval(p, n)
 
@@ -83,7 +82,6 @@ def test_two_folds_make_a_wide_interval() -> None:
 @settings(deadline=None)
 @given(st.lists(unit, min_size=2, max_size=12))
 def test_the_t_interval_agrees_with_scipy(scores: list[float]) -> None:
-    """The interval is that of scipy.stats."""
     first = np.round(scores, 3)
     error = stats.sem(first)
     expected = stats.t.interval(0.95, len(first) - 1, first.mean(), error) if error > 0 else None
@@ -111,7 +109,6 @@ def test_holdout_is_a_stratified_partition(labels: list[int], fraction: float, s
 
 
 def test_a_seed_makes_the_holdout_reproducible() -> None:
-    """The same seed holds out the same rows, another one others."""
     labels = np.arange(100) % 3
     first, again = stratified_holdout(labels, 0.3, 1)[1], stratified_holdout(labels, 0.3, 1)[1]
     assert (first == again).all()
@@ -135,7 +132,6 @@ def test_cross_validation_is_the_loop_one_would_write() -> None:
 
 
 def test_workers_change_nothing() -> None:
-    """Two processes give the folds of one."""
     table, labels = small_table()
     alone = cross_validate(NaiveBayesClassifier, table, labels, 3)
     together = cross_validate(NaiveBayesClassifier, table, labels, 3, n_jobs=2)
@@ -154,7 +150,6 @@ class StoppedClassifier(TANClassifier):
 
 
 def test_open_searches_are_told_once() -> None:
-    """Stopped searches give a single warning for all folds, and show in the scores."""
     table, labels = small_table()
     with pytest.warns(OptimalityWarning, match="in 3 of 3 folds, such as: out of time") as caught:
         result = cross_validate(StoppedClassifier, table, labels, 3)
@@ -198,14 +193,12 @@ def test_impossible_folds_are_refused(n_folds: int) -> None:
 
 
 def test_labels_must_fit_the_table() -> None:
-    """One label per row."""
     table, labels = small_table(40)
     with pytest.raises(InputError, match="one entry per row"):
         cross_validate(NaiveBayesClassifier, table, labels[:-1], 3)
 
 
 def test_fold_scores_summarise_their_folds() -> None:
-    """Largest gap, proof only if every fold has one."""
     good = FoldScore(0.9, 8, 2, "optimal", 0.0, 1.0)
     quality = Quality.measure(["a", "b"], ["a"], [[0.9, 0.1]])
     scores = FoldScores((good, FoldScore(0.7, 8, 2, "time_limit", 0.25, 1.0)), quality)

@@ -28,7 +28,6 @@ TABLE = as_table(ROWS)
 
 
 def test_majority_gives_the_shares() -> None:
-    """The same for every row."""
     found = MajorityBaseline().fit(TABLE, LABELS).predict_proba(TABLE)
     assert found[0] == pytest.approx([1 - LABELS.mean(), LABELS.mean()])
     assert np.ptp(found, axis=0) == pytest.approx([0, 0])
@@ -53,14 +52,12 @@ def test_logistic_regression_by_hand() -> None:
 
 
 def test_new_categories_and_missing_values_are_answered() -> None:
-    """As the classifiers do."""
     model = LogisticBaseline().fit(TABLE, LABELS)
     rows = as_table([["new", 0.5, "violet"], ["new", None, None]])
     assert np.isfinite(model.predict_proba(rows)).all()
 
 
 def test_baselines_can_be_cross_validated() -> None:
-    """Beside classifiers, with all measures."""
     scores = cross_validate(LogisticBaseline, TABLE, LABELS, 3)
     assert scores.all_proved
     assert scores.quality is not None

@@ -178,7 +178,6 @@ def test_ctrl_c_on_the_path_leads_to_the_final_solve(monkeypatch: pytest.MonkeyP
 
 
 def test_one_class_alone() -> None:
-    """Nothing to separate; it predicts that class."""
     clf = classifier(cv=2).fit([["a"], ["b"], ["a"]], [1, 1, 1])
     assert clf.predict([["a"]]).tolist() == [1]
 
@@ -191,12 +190,10 @@ def test_one_class_alone() -> None:
     ],
 )
 def test_wrong_arguments_are_refused(changes: dict[str, Any], words: str) -> None:
-    """The message names the argument."""
     with pytest.raises(InputError, match=words):
         classifier(**changes).fit(*rows())
 
 
 def test_every_scoring_is_documented() -> None:
-    """The docstring names all of them."""
     text = MaxMarginBNClassifierCV.__doc__ or ""
     assert all(f'"{name}"' in text for name in SCORINGS)

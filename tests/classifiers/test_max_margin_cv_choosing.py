@@ -18,7 +18,6 @@ SETTINGS = [(1, 0.5), (1, 2.0), (2, 0.5), (2, 2.0)]
 
 
 def test_row_scores_agree_with_scikit_learn() -> None:
-    """Accuracy and log loss of random posteriors."""
     rng = np.random.default_rng(0)
     posterior, truth = rng.dirichlet(np.ones(4), 50), rng.integers(4, size=50)
     hits = SCORINGS["accuracy"](np.log(posterior), truth)

@@ -21,7 +21,6 @@ def random_case(n_classes: int, seed: int) -> tuple[list[str], np.ndarray, np.nd
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_measures_agree_with_scikit_learn(n_classes: int) -> None:
-    """Two opinions on every number."""
     classes, labels, given = random_case(n_classes, n_classes)
     quality = Quality.measure(classes, labels, given)
     predicted = np.array(classes)[given.argmax(axis=1)]

@@ -58,7 +58,6 @@ CLASSIFIERS: list[BaseBNClassifier] = [
 
 
 def mixed_table(n_rows: int = 60) -> Table:
-    """A column of every type, with missing values in some."""
     rng = np.random.default_rng(1)
     colour = rng.choice(["red", "grün", 'b"l\\ue', ""], n_rows).tolist()
     number = rng.integers(3, size=n_rows).tolist()
@@ -80,14 +79,12 @@ def mixed_labels(table: Table) -> np.ndarray[Any, Any]:
 
 
 def fitted(classifier: BaseBNClassifier, missing: str = "state") -> BaseBNClassifier:
-    """A clone, fitted on the mixed table."""
     table = mixed_table()
     unfitted: BaseBNClassifier = clone(classifier).set_params(missing=missing)
     return unfitted.fit(table, mixed_labels(table))
 
 
 def tiny(path: Path) -> BaseBNClassifier:
-    """A tree on four rows, saved."""
     X = [["red", "s"], ["red", "m"], ["blue", "m"], ["blue", "l"]]
     classifier = TANClassifier().fit(X, ["a", "a", "b", "b"])
     save_model(classifier, path)
@@ -181,7 +178,6 @@ def test_the_choice_by_validation_survives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint8", "uint64", "float32", "U5"])
 def test_labels_keep_their_type(dtype: str, tmp_path: Path) -> None:
-    """Whatever type the labels had, predictions have it again."""
     y = np.array([0, 1, 1, 0]).astype(dtype)
     X = [[0.0], [1.5], [1.7], [0.2]]
     save_model(NaiveBayesClassifier().fit(X, y), tmp_path / "m.json")
@@ -224,8 +220,6 @@ def test_what_is_not_plain_is_left_out_with_a_warning(tmp_path: Path) -> None:
 
 
 def test_only_our_own_fitted_classifiers_are_saved(tmp_path: Path) -> None:
-    """Unfitted, subclassed or foreign: nothing is written."""
-
     class Mine(NaiveBayesClassifier):
         pass
 
@@ -242,8 +236,6 @@ def test_only_our_own_fitted_classifiers_are_saved(tmp_path: Path) -> None:
 
 
 def setter(*path: Any, value: Any) -> Edit:
-    """An edit that replaces one value."""
-
     def edit(data: dict[str, Any]) -> None:
         place: Any = data
         for key in path[:-1]:
@@ -311,7 +303,6 @@ HOSTILE: list[tuple[Edit, str]] = [
 def test_hostile_files_are_refused_with_path_and_place(
     edit: Edit, reason: str, tmp_path: Path
 ) -> None:
-    """Whatever is wrong in the file, the error says where, and nothing is built."""
     path = tmp_path / "m.json"
     tiny(path)
     data = json.loads(path.read_text(encoding="utf-8"))
@@ -357,7 +348,6 @@ def test_deep_brackets_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:
-    """The old model stays whole when the new one cannot be written."""
     path = tmp_path / "m.json"
     classifier = tiny(path)
     before = path.read_bytes()

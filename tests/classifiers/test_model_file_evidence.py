@@ -171,7 +171,6 @@ def test_an_edited_model_is_not_verified(
 
 
 def test_another_structure_is_told(tmp_path: Path) -> None:
-    """The certificate's incumbent must be the structure of the model."""
     saved(MaxMarginBNClassifier(max_parents=1), tmp_path)
     worse = MaxMarginBNClassifier(max_parents=1, forbidden_arcs=[("class", "x0")]).fit(*rows())
     worse.set_params(forbidden_arcs=None)
@@ -190,7 +189,6 @@ def test_another_structure_is_told(tmp_path: Path) -> None:
 def test_broken_evidence_is_refused(
     change: Callable[[dict[str, Any]], object], reason: str, tmp_path: Path
 ) -> None:
-    """As everything else in a model file."""
     saved(MaxMarginBNClassifier(max_parents=1), tmp_path)
     edit(tmp_path, change)
     with pytest.raises(FormatError, match=reason):

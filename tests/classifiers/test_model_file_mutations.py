@@ -22,7 +22,6 @@ from marginbn.exceptions import MarginBNError
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table with a counted and a trained model."""
     path = tmp_path_factory.mktemp("models")
     write_table(path / "t.csv", 4)
     for name, method in (("counted", "max-margin"), ("trained", "bn")):
@@ -91,7 +90,6 @@ def judge(folder: Path, count: int, first: int = 0) -> Counter[str]:
 
 
 def test_a_hundred_changes(folder: Path) -> None:
-    """Both happen."""
     found = judge(folder, 100)
     assert min(found["refused"], found["answers"]) > 5
 

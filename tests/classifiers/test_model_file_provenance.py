@@ -93,7 +93,6 @@ def test_the_fingerprint_sees_every_change() -> None:
     ],
 )
 def test_malformed_origins_are_refused(key: str, value: object, tmp_path: Path) -> None:
-    """With the place in the file."""
     path = tmp_path / "model.json"
     save_model(NaiveBayesClassifier().fit(X, Y), path)
     data = json.loads(path.read_text())
@@ -103,7 +102,6 @@ def test_malformed_origins_are_refused(key: str, value: object, tmp_path: Path) 
 
 
 def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A time that is none."""
     classifier = NaiveBayesClassifier().fit(X, Y)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "noon")
     with pytest.raises(InputError, match="SOURCE_DATE_EPOCH must be whole seconds"):

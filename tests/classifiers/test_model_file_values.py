@@ -51,14 +51,12 @@ def test_plain_values_survive_json_text(value: Any) -> None:
 
 
 def test_numpy_values_become_pythons() -> None:
-    """Scalars and arrays of numpy are written as numbers and lists."""
     assert encode_value(np.float64(1.5)) == 1.5
     assert encode_value((np.int8(3), np.array([1, 2]))) == [3, [1, 2]]
 
 
 @pytest.mark.parametrize("value", [object(), len, {1.5: 2}, b"x", {"a": {1, 2}}, np.inf])
 def test_other_things_are_not_plain(value: Any) -> None:
-    """What JSON cannot carry is refused, not turned into something else."""
     with pytest.raises(InputError, match="is not a plain value"):
         encode_value(value)
 
@@ -75,6 +73,5 @@ def test_other_things_are_not_plain(value: Any) -> None:
     ],
 )
 def test_wrong_marks_are_refused_with_their_place(data: Any) -> None:
-    """The message begins with where the value stands."""
     with pytest.raises(MisfitError, match=r"^\$\.params\.gamma: must be"):
         decode_value(data, "$.params.gamma")

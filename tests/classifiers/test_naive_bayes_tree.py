@@ -38,7 +38,6 @@ def likelihood(data: EncodedData, structure: Structure) -> float:
 
 
 def test_no_other_tree_is_likelier() -> None:
-    """All trees over four features, every feature with the class as a parent."""
     for seed in range(5):
         data = dependent_rows(40, seed)
         best = -np.inf
@@ -50,7 +49,6 @@ def test_no_other_tree_is_likelier() -> None:
 
 
 def test_features_with_a_single_state_get_no_arc() -> None:
-    """They carry no information."""
     codes = np.array([[0, 0, 0], [1, 0, 1], [1, 0, 0]])
     data = EncodedData(codes, np.ones(3), make_variables((2, 1, 2)))
     assert augmented_tree(data).parents == ((), (), (0,))

@@ -35,7 +35,6 @@ def test_gamma_as_a_probability_is_in_the_description(tmp_path):
 
 @pytest.mark.parametrize("p", [0.5, 1.0, 1.5, -1, "0.9"])
 def test_p_must_be_a_probability_above_one_half(p):
-    """The message names it."""
     with pytest.raises(InputError, match=r"p must lie strictly between 0.5 and 1"):
         search.gamma_from_probability(p)
 

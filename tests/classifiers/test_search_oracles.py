@@ -16,7 +16,6 @@ from marginbn import BayesianNetworkLearner, BNClassifier, MaxMarginBNClassifier
 
 
 def random_table(seed: int, n_features: int = 3) -> tuple[list[list[str]], list[int], list[int]]:
-    """Rows of letters, the class of each, and the numbers of states, class first."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, 60)
     columns = [np.where(rng.random(60) < 0.3, rng.integers(0, 3, 60), y) for _ in range(n_features)]
@@ -26,7 +25,6 @@ def random_table(seed: int, n_features: int = 3) -> tuple[list[list[str]], list[
 
 
 def raw_rows(rows: list[list[str]], y: list[int]) -> list[list[int]]:
-    """Codes, class first; letters in the order of the alphabet, as far as they occur."""
     known = [sorted(set(column)) for column in zip(*rows, strict=True)]
     coded = [[own.index(x) for own, x in zip(known, row, strict=True)] for row in rows]
     return [[label, *row] for label, row in zip(y, coded, strict=True)]
@@ -77,7 +75,6 @@ def test_draws_have_the_expectation_of_all_states() -> None:
 
 @pytest.mark.parametrize("oracle", [oracles, class_model_oracle])
 def test_oracles_share_nothing_with_the_package(oracle: object) -> None:
-    """They import nothing of it."""
     tree = ast.parse(Path(str(getattr(oracle, "__file__", ""))).read_text(encoding="utf-8"))
     names = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
     names += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]

@@ -59,7 +59,6 @@ blue,8.0,
 
 
 def launch(*args: object, **options: Any) -> subprocess.Popen[str]:
-    """Run a command in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "marginbn", *map(str, args)],
         stdout=subprocess.PIPE,
@@ -89,7 +88,6 @@ def toy(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def iris_model(tmp_path: Path) -> Path:
-    """Max-margin classifier of iris, learned from all rows."""
     path = tmp_path / "iris.json"
     result = run("fit", "iris", "--holdout", 0, "-o", path, "-q", *EXACT)
     assert result.exit_code == 0, result.output
@@ -100,7 +98,6 @@ def iris_model(tmp_path: Path) -> Path:
 
 
 def test_help_names_every_command_and_exit_code() -> None:
-    """What can be done and how it ends, within 80 columns."""
     result = run("--help")
     assert result.exit_code == 0
     listed = re.findall(r"^  ([a-z]+) ", result.stdout.split("Commands:")[1], re.MULTILINE)
@@ -136,7 +133,6 @@ def test_options_of_fit_are_listed_in_panels() -> None:
 
 
 def all_options() -> list[tuple[str, Any]]:
-    """Every option of every command."""
     top = get_command(app).commands  # type: ignore[attr-defined]
     commands = [*top.values(), *top["problem"].commands.values()]
     return [(c.name, p) for c in commands for p in c.params if p.param_type_name == "option"]
@@ -152,7 +148,6 @@ def test_help_of_an_option_is_short(command: str, option: Any) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """Neither numpy nor rich nor scikit-learn is loaded to show help."""
     code = (
         "import sys\nfrom marginbn.cli import main\nsys.argv = ['marginbn', '--help']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
@@ -220,7 +215,6 @@ def test_a_fit_prepares_the_table_once(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_an_interrupted_measurement_keeps_the_model(tmp_path, monkeypatch):
-    """Ctrl-C in the second fit leaves the measures out, and nothing else."""
     fit_prepared, n_calls = MaxMarginBNClassifier.fit_prepared, count()
 
     def once(*args: Any) -> MaxMarginBNClassifier:
@@ -236,7 +230,6 @@ def test_an_interrupted_measurement_keeps_the_model(tmp_path, monkeypatch):
 
 
 def test_the_test_part_of_a_data_set_is_used() -> None:
-    """mofn-3-7-10 brings 1024 test rows, so all 300 rows are learned from."""
     result = run("fit", "mofn-3-7-10", "--method", "naive-bayes", "--json")
     summary = json.loads(result.stdout)
     assert summary["n_samples"] == 300
@@ -264,7 +257,6 @@ def test_every_method_fits(method: str, options: list[str], tmp_path: Path) -> N
 
 
 def test_choices_of_max_margin_cv(tmp_path: Path) -> None:
-    """One gamma, all numbers of parents up to the largest; the limit is that of the whole fit."""
     path = tmp_path / "m.json"
     options = ["--method", "max-margin-cv", "--time-limit", "600", "--p", "0.8"]
     result = run("fit", "iris", "-o", path, "--holdout", 0, "--max-parents", 2, *options)
@@ -276,7 +268,6 @@ def test_choices_of_max_margin_cv(tmp_path: Path) -> None:
 
 
 def test_options_reach_the_classifier(tmp_path: Path) -> None:
-    """What is asked for on the command line stands in the saved parameters."""
     path = tmp_path / "m.json"
     result = run(
         "fit", "iris", "-o", path, "--method", "max-margin", "--p", 0.8, "--max-parents", 1,
@@ -328,7 +319,6 @@ def test_a_warning_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_warnings_are_single_lines(toy: Path) -> None:
-    """Rows without a class, rows with missing values: told without Python's decoration."""
     command = ["fit", toy, "-t", "y", "--method", "naive-bayes", "--holdout", 0]
     result = run(*command, "--missing", "drop")
     told = [line for line in result.stderr.splitlines() if "warning" in line]
@@ -388,7 +378,6 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
     ],
 )
 def test_wrong_options_are_exit_code_2(args: list[str], reason: str) -> None:
-    """The message names the option; nothing is read or solved."""
     result = run(*args)
     assert result.exit_code == 2, result.output
     assert reason in " ".join(result.stderr.split())
@@ -396,8 +385,6 @@ def test_wrong_options_are_exit_code_2(args: list[str], reason: str) -> None:
 
 
 def test_interrupts_before_a_result_are_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while a table is read leaves nothing to report."""
-
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -495,7 +482,6 @@ def test_spaces_in_one_column_separate_nothing(tmp_path: Path, text: str) -> Non
 
 
 def test_evaluate_agrees_with_python() -> None:
-    """Fold by fold the accuracies of cross_validate, beside both baselines."""
     result = run("evaluate", "iris", "--folds", 4, "--seed", 1, "--json", "-q", *EXACT)
     assert result.exit_code == 0
     assert result.stderr == ""
@@ -512,7 +498,6 @@ def test_evaluate_agrees_with_python() -> None:
 
 
 def test_evaluate_shows_a_table_and_its_progress(toy: Path) -> None:
-    """A line per fold on stderr, a line per method on stdout."""
     result = run("evaluate", toy, "-t", "y", "--folds", 2, "--missing", "state", *EXACT)
     assert result.stderr.count("max-margin: fold ") == 2
     lines = result.stdout.splitlines()
@@ -589,7 +574,6 @@ def test_formulate_writes_the_problem(tmp_path: Path) -> None:
 
 
 def test_a_data_set_by_name_is_its_table(tmp_path: Path) -> None:
-    """The same rows from a file give the same classifier."""
     iris = load_dataset("iris").train
     rows = zip(*(column.values.tolist() for column in iris.columns), strict=True)
     write_rows(tmp_path / "iris.csv", iris.names, rows)
@@ -616,8 +600,6 @@ def test_kinds_may_contain_equal_signs() -> None:
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
     def isatty(self) -> bool:
         return True
 

@@ -15,7 +15,6 @@ FIT = ["fit", "--method", "max-margin", "--holdout", 0, "--json"]
 
 
 def test_the_same_command_goes_on(tmp_path: Path) -> None:
-    """A limit ends the first, the second starts from its bound and ends with the proof."""
     path = tmp_path / "search"
     options = [*FIT, "--checkpoint", path, "corral", "-q"]
     first = run(*options)

@@ -41,7 +41,6 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def model(table: Path) -> Path:
-    """A classifier learned from it."""
     path = table.with_name("m.json")
     assert run("fit", table, "-t", CLASS, "-o", path, "--quiet", *EXACT).exit_code == 0
     return path
@@ -190,7 +189,6 @@ def learn(folder: Path, labels: list[Any], name: str = "=name") -> tuple[Path, P
 
 
 def test_labels_are_written_as_they_are(tmp_path: Path) -> None:
-    """Formulas too: a program that reads the file gets the labels of the table."""
     model, table = learn(tmp_path, LABELS)
     target = tmp_path / "p.csv"
     assert run("predict", model, table, "--proba", "-o", target).exit_code == 0

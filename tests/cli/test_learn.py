@@ -148,7 +148,6 @@ def test_the_proof_of_a_network_is_that_of_its_model(tmp_path: Path, limit: tupl
 
 @pytest.mark.parametrize("command", [["fit", "--method", "max-margin", "-t", "y"], ["learn"]])
 def test_the_check_that_is_named_works(command: list[str], tmp_path: Path) -> None:
-    """The command that is printed with a proof, names with spaces included."""
     table, model, proof = tmp_path / "my table.csv", tmp_path / "m.json", tmp_path / "m.mbc"
     rows = [f"{i % 2},{i % 3},{'ab'[i % 2]}" for i in range(60)]
     table.write_text("\n".join(["u,v,y", *rows]) + "\n")

@@ -54,7 +54,6 @@ def test_arguments_become_options(said: str, told: str | None) -> None:
 
 @pytest.mark.parametrize("parameter", [*OPTION_NAMES, *SAME_NAMES])
 def test_every_option_exists(parameter: str) -> None:
-    """Nobody is sent to an option that is not there."""
     assert option_name(parameter) in OPTIONS
 
 

@@ -33,7 +33,6 @@ ROWS = """id,colour,size,code,kind
 
 
 def rows_of(result: Result) -> list[list[str]]:
-    """What a command that went well wrote."""
     assert result.exit_code == 0, result.output
     return list(csv.reader(io.StringIO(result.stdout)))
 
@@ -67,7 +66,6 @@ def test_stdin_is_read_like_a_file(model: Path, table: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without named pipes")
 def test_a_pipe_is_read_as_csv(model: Path, table: Path, tmp_path: Path) -> None:
-    """Whatever its name is: /dev/stdin, or what a shell makes of <(command)."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = Thread(target=pipe.write_text, args=(ROWS,))

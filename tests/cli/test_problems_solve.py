@@ -34,7 +34,6 @@ def triangle(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("solver", ["auto", "dp", "branch_cut"])
 def test_the_triangle_by_hand(triangle: Path, solver: str) -> None:
-    """-1 - 0.5 - 2.5 = -4 for the chain A, B, C beats -4.2 for C, A, B and -4.6 for B, C, A."""
     # no limit: on a busy machine compiling a kernel may take longer than the usual one
     result = run(
         "problem", "solve", triangle, "--json", "-q", "--solver", solver, "--time-limit", 0

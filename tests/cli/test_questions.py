@@ -22,7 +22,6 @@ NAMES = ["Age", "Sex", "Pclass", "a=b"]
 
 
 def error_of(result: Result) -> str:
-    """The line of a command that failed."""
     assert result.exit_code == 1, result.output
     assert result.stdout == ""
     return result.stderr.strip()
@@ -63,7 +62,6 @@ def test_ask_answers_in_values_of_the_table(model: Path) -> None:
 
 
 def test_ask_for_other_variables(model: Path) -> None:
-    """The class may be evidence; several may be asked for, or all."""
     network = load_model(model).network_
     found = json.loads(run("ask", model, "class=1", "--all", "--json").stdout)["posterior"]
     assert sorted(found) == sorted(NAMES)
@@ -106,7 +104,6 @@ def test_ask_says_what_is_wrong(model: Path, text: str, reason: str) -> None:
 
 
 def test_ask_refuses_what_is_no_evidence(model: Path) -> None:
-    """A word without a value is wrong use, a variable said twice is an error."""
     result = run("ask", model, "Age")
     assert result.exit_code == 2
     assert "write NAME=VALUE" in result.stderr
@@ -145,7 +142,6 @@ def test_explain_sums_out_absent_columns(model: Path) -> None:
 
 
 def test_explain_says_what_is_wrong(model: Path) -> None:
-    """Rows that are not there, and rows that are none."""
     reason = "--rows: there is no row 99; the table has 40 rows"
     assert reason in error_of(run("explain", model, "-", "--rows", "99", input=ROWS))
     for text in ("x", "3-", "-3", "1,,2"):
@@ -229,7 +225,6 @@ def test_all_ways_to_ask_the_default_agree(trained: tuple[Path, Path], tmp_path:
 
 
 def known(row: dict[str, Any]) -> dict[str, Any]:
-    """What a row has a value of."""
     return {name: value for name, value in row.items() if value is not None}
 
 
@@ -245,7 +240,6 @@ def test_the_network_answers_where_it_is_asked(trained: tuple[Path, Path]) -> No
 
 
 def test_exports_say_what_they_do_not_hold(trained: tuple[Path, Path], tmp_path: Path) -> None:
-    """SQL: rows without an answer; BIF: that its tables are the counted ones."""
     model, _ = trained
     result = run("export", model, "--to", "sql", "-o", tmp_path / "m.sql")
     said = "gets NULL (ONNX: NaN)"

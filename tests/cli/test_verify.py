@@ -28,13 +28,11 @@ GAMMA = 2.1972245773362196  # what fit has by default: p = 0.9
 
 
 def run(*arguments: object) -> tuple[int, str]:
-    """Exit code and output, in one line for every run of spaces."""
     result = CliRunner().invoke(app, [str(a) for a in arguments])
     return result.exit_code, " ".join(result.output.split())
 
 
 def run_json(*arguments: object) -> dict[str, Any]:
-    """What ``--json`` prints."""
     result = CliRunner().invoke(app, [*(str(a) for a in arguments), "--json"])
     found: dict[str, Any] = json.loads(result.stdout)
     return found
@@ -221,7 +219,6 @@ def test_a_model_speaks_for_its_settings(table: Path, proof: Path) -> None:
 
 
 def encoded(table: Path, *drop: str) -> EncodedData:
-    """The rows of the table as ``fit`` would encode them."""
     rows = load_rows(TableOptions(str(table), "y", None, list(drop)))
     return encode_rows(rows, TableSettings(missing="drop"))
 
@@ -273,7 +270,6 @@ def test_features_declared_constant_are_named(table: Path, tmp_path: Path) -> No
 
 
 def test_a_gap_is_refused_by_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Stopped after one node both checkers verify it with its gap, but not strictly."""
     path = tmp_path / "stopped.cert"
     rng = np.random.default_rng(1)
     rows = rng.integers(0, 2, (60, 9)).astype(np.int32)
@@ -406,12 +402,10 @@ def test_a_network_without_a_class_speaks_of_variables(table, tmp_path, capsys):
 
 @pytest.fixture
 def model(proof: Path) -> Path:
-    """The classifier of the certificate."""
     return proof.with_suffix(".json")
 
 
 def test_verify_compares_a_model(model: Path, table: Path, tmp_path: Path) -> None:
-    """The certificate of this model is verified, that of another one refuted."""
     assert run("verify", tmp_path / "model.cert", "--model", model)[0] == 0
     rows = tmp_path / "fewer.csv"
     rows.write_text("\n".join(table.read_text().splitlines()[:81]))
@@ -422,7 +416,6 @@ def test_verify_compares_a_model(model: Path, table: Path, tmp_path: Path) -> No
 
 
 def test_show_report_and_predict_claim_until_a_proof_was_checked(model, table, tmp_path):
-    """Claimed, then verified; predict prints nothing where nothing is checked."""
     proof, page = tmp_path / "model.cert", tmp_path / "page.html"
     roads = (["show", model], ["predict", model, table], ["report", model, "-o", page])
     for road in roads:

@@ -28,7 +28,6 @@ fast = settings(deadline=None, max_examples=150)
 
 
 def entropy(labels):
-    """Class entropy in bits, from the definition."""
     return -sum(n / len(labels) * math.log2(n / len(labels)) for n in Counter(labels).values())
 
 
@@ -145,7 +144,6 @@ def test_rounding_does_not_decide_between_equal_cuts():
     ids=["constant", "one class", "one row", "no row", "all missing", "one row present"],
 )
 def test_where_nothing_can_be_told_apart_there_is_no_cut(values, labels):
-    """Constant, pure, empty and missing columns are one bin."""
     assert mdlp_cuts(values, labels, np.ones(len(values)), 2).size == 0
 
 
@@ -186,7 +184,6 @@ def test_a_value_in_single_precision_stays_on_its_side():
 @example([math.nextafter(GREATEST, 0.0), GREATEST])
 @example([-math.inf, math.inf])
 def test_a_cut_separates_its_neighbours(pair):
-    """However close or far two values are, the smaller falls to the left and the larger right."""
     cuts = unweighted_cuts(pair, [0, 1])
     assert_array_equal(assign_bins(sorted(pair), cuts), [0, 1])
 
@@ -287,7 +284,6 @@ def test_a_value_equal_to_a_cut_goes_left_and_nan_is_minus_one():
     ],
 )
 def test_bins_are_named_by_their_cuts(cuts, names):
-    """Names are short, and whole numbers have no point."""
     assert name_bins(cuts) == names
 
 

@@ -19,7 +19,6 @@ LOW_HIGH = [1.0, 2.0, 3.0, 4.0, 11.0, 12.0, 13.0, 14.0]
 
 
 def learn(column: Column, missing: MissingPolicy = "drop") -> Coding:
-    """Coding against the classes 0 and 1, first and second half of the rows."""
     half = column.n_rows // 2
     classes = np.array([0] * half + [1] * (column.n_rows - half))
     has_state = missing in ("state", "auto") and bool(column.missing.any())
@@ -121,7 +120,6 @@ def test_no_missing_value_in_training_makes_no_state() -> None:
 
 
 def test_a_category_called_missing_keeps_its_name() -> None:
-    """The state for missing values gets another label if a category already has this one."""
     coding = learn(letters("(missing)", "(missing)_", None, "a"), "state")
     states = coding.variable.states
     assert states == ("(missing)", "(missing)_", "a", "(missing)__")
@@ -129,7 +127,6 @@ def test_a_category_called_missing_keeps_its_name() -> None:
 
 
 def test_a_column_with_nothing_but_missing_values_is_encoded() -> None:
-    """All missing with a state for it: every row gets the last state."""
     for column in (
         Column.numeric("size", np.full(4, np.nan)),
         Column.categorical("letter", np.full(4, -1), []),
@@ -198,7 +195,6 @@ def learn_table(table: Table) -> TableCoding:
 
 
 def test_a_table_is_coded_column_by_column() -> None:
-    """Each column has its own coding; kinds and variables come out in order."""
     table = mixed_table()
     coding = learn_table(table)
     assert isinstance(coding, TableCoding)

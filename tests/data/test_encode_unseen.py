@@ -26,7 +26,6 @@ def text_of(coding: Coding, *columns: Column) -> str:
 
 
 def test_known_and_missing_values_are_no_news() -> None:
-    """No warning about a column with nothing new, numeric ones included."""
     assert text_of(KNOWN, as_column(["retired", None], name="job")) == ""
     assert text_of(Coding("x", "numeric"), as_column([1.5, 2.5], name="x")) == ""
 

@@ -76,7 +76,6 @@ def test_more_parameters_than_rows_are_told() -> None:
 
 
 def test_a_tidy_table_says_nothing() -> None:
-    """No notes where nothing should give pause."""
     report = inspect_data(FRAME[["plan"]], ["a", "b"] * (N // 2))
     assert report.notes == ()
 
@@ -118,7 +117,6 @@ def test_numbers_spoiled_by_words_are_told() -> None:
 
 
 def test_one_class_is_told() -> None:
-    """Nothing can be learned."""
     assert "only one class" in inspect_data(FRAME[["plan"]], ["a"] * N).hints[0]
 
 
@@ -195,7 +193,6 @@ def test_amounts_without_a_cut_are_told() -> None:
 
 
 def test_measured_classes_are_refused_as_by_fit() -> None:
-    """With the same words."""
     with pytest.raises(InputError, match=r"class must be one-dimensional, got .* \(2, 1\)"):
         inspect_data([[1], [2]], pd.DataFrame({"y": ["a", "b"]}))
     with pytest.raises(InputError, match=r"y holds measured numbers such as 0\.5"):

@@ -43,7 +43,6 @@ def test_auto_drops_few_rows_and_gives_a_state_to_the_rest() -> None:
 
 
 def test_auto_never_loses_a_class() -> None:
-    """All rows of a small class miss one value: they stay, where "drop" would lose them."""
     values: list[str | None] = ["a"] * 200
     values[:3] = [None] * 3
     labels = np.array(["rare"] * 3 + ["usual"] * 197)
@@ -57,7 +56,6 @@ def kept_rows(rows: LabelledTable, missing: Any) -> LabelledTable:
 
 
 def test_a_class_that_would_vanish_is_named() -> None:
-    """D2: an error instead of a model that does not know the class."""
     X = table(x=["a", "b"] * 10 + [None] * 5)
     rows = LabelledTable.of(X, np.array(["A", "B"] * 10 + ["C"] * 5))
     with pytest.raises(InputError, match=r"no row of the class 'C'.*'auto'.*'x' \(5 rows\)"):

@@ -94,7 +94,6 @@ def test_later_rows_are_treated_alike(few_states: None) -> None:
 
 
 def test_other_does_not_swallow_a_category_of_that_name(few_states: None) -> None:
-    """The merged state gets another label where the table has an "other" itself."""
     column = table(x=["other"] * 9 + ["a"] * 9 + ["b", "c"])
     preparation = TableSettings().learn(column)
     values = preparation.apply_to_all(column).column("x").values.tolist()
@@ -102,7 +101,6 @@ def test_other_does_not_swallow_a_category_of_that_name(few_states: None) -> Non
 
 
 def test_numbers_can_be_merged_too(few_states: None) -> None:
-    """Categories that are integers keep their type."""
     column = table(x=[1] * 9 + [2] * 9 + [3, 4])
     preparation = TableSettings().learn(column)
     assert preparation.apply_to_all(column).column("x").categories == (1, 2, "other")

@@ -23,7 +23,6 @@ NEW = Source((), lambda names: iter(()), "new.csv", is_text=True, line_of=lambda
 
 
 def codes(categories: tuple[Any, ...], texts: list[str]) -> list[int]:
-    """Codes of fields of a file."""
     reading = ColumnReading("u", "categorical", True, categories)
     found: list[int] = reading.read(pa.array(texts)).codes.tolist()
     return found
@@ -39,7 +38,6 @@ def test_categories_are_those_of_training() -> None:
 
 
 def answer(reading: ColumnReading, texts: list[str], first_row: int = 0) -> None:
-    """Read a block of a file."""
     block = pa.table({"u": pa.array(texts)})
     NEW.answer(lambda table, _: reading.read(table.column("u")), block, first_row)
 

@@ -233,7 +233,6 @@ def test_a_kind_is_decided_by_all_pieces(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_dates_and_times(tmp_path: Path) -> None:
-    """Dates of every type are days; times of day are refused."""
     days = [datetime.date(2024, 5, 31), None]
     stamps = [datetime.datetime(2024, 5, 31, 12, 30), None]
     for array in (

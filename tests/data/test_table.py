@@ -58,7 +58,6 @@ def test_array_of_codes_and_measurements() -> None:
     ],
 )
 def test_inferred_kind(values: np.ndarray, kind: str) -> None:
-    """Numbers are numeric unless whole with one to ten distinct values; the rest is categorical."""
     assert as_column(values).kind == kind
 
 
@@ -81,7 +80,6 @@ def test_inferred_kind(values: np.ndarray, kind: str) -> None:
     ],
 )
 def test_categories_of_objects(values: list[object], categories: tuple[object, ...]) -> None:
-    """Categories are sorted plain scalars; mixed types are read as text; missing is no category."""
     column = as_column(values)
     assert column.kind == "categorical"
     assert column.categories == categories
@@ -89,7 +87,6 @@ def test_categories_of_objects(values: list[object], categories: tuple[object, .
 
 
 def test_objects_that_are_numbers_are_numeric() -> None:
-    """Decimals, fractions and Nones in an object column are numbers with missing values."""
     column = as_column(np.array([Decimal("0.5"), Fraction(1, 4), None], dtype=object))
     np.testing.assert_array_equal(column.values, [0.5, 0.25, np.nan])
 
@@ -229,7 +226,6 @@ def test_sparse_is_refused() -> None:
 
 
 def test_nested_cells_are_a_type_error_too() -> None:
-    """Nested cells raise what scikit-learn expects of them, a TypeError."""
     with pytest.raises(TypeError, match=r"argument must be .* string.* number"):
         as_table(np.array([[{"foo": "bar"}]], dtype=object))
 
@@ -281,7 +277,6 @@ def test_declared_categories_of_pandas_survive() -> None:
 
 
 def test_declared_categories_of_polars() -> None:
-    """An enum declares its states; a polars categorical has those that occur."""
     frame = pl.DataFrame(
         {
             "e": pl.Series(["b", None, "a"], dtype=pl.Enum(["b", "a", "z"])),

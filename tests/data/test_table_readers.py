@@ -392,7 +392,6 @@ def test_scipy_agrees_on_arff(tmp_path: Path) -> None:
 
 @pytest.fixture
 def parquet(tmp_path: Path) -> Path:
-    """A small Parquet file."""
     path = tmp_path / "t.parquet"
     frame = pl.DataFrame({"a": [1, None, 2], "b": ["x", "y", None], "c": [0.5, 1.5, None]})
     frame.write_parquet(path)

@@ -15,7 +15,6 @@ from marginbn.exceptions import DataWarning, InputError
 
 
 def column_of(texts: list[str], name: str = "x") -> Column:
-    """A categorical column of texts in which every row has its own category."""
     return Column.categorical(name, np.arange(len(texts)), texts)
 
 
@@ -108,7 +107,6 @@ def test_a_few_words_among_numbers_are_missing() -> None:
 
 
 def raw_rows(n: int = 80) -> tuple[list[list[str]], list[str]]:
-    """Incomes as text that decide the class, and a colour that does not."""
     rows = [[f"${1000 * i + 17:,}.50", "red" if i % 3 else "blue"] for i in range(n)]
     return rows, ["rich" if i >= n // 2 else "poor" for i in range(n)]
 

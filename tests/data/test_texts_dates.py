@@ -58,7 +58,6 @@ def test_files_have_dates_too(tmp_path: Path) -> None:
 
 
 def test_what_is_no_date_is_refused_with_the_remedy() -> None:
-    """Other ways to write dates, and numbers."""
     with pytest.raises(InputError, match=r"'x0'.*'31.5.2024'.*2024-05-31"):
         date_parts(as_table([["31.5.2024"]], kinds="date").columns[0])
     with pytest.raises(InputError, match=r"'x0' is to be of kind 'date', but row 1 .* 'soon'"):

@@ -31,12 +31,10 @@ from marginbn.exceptions import FormatError, InputError
 
 
 def rows_of(table: Table) -> list[tuple[str, ...]]:
-    """Rows as text."""
     return list(zip(*[map(str, column.values) for column in table.columns], strict=True))
 
 
 def class_counts(table: Table) -> dict[str, int]:
-    """Number of rows per class label."""
     return dict(Counter(map(str, table.column("class").values)))
 
 
@@ -60,7 +58,6 @@ def test_bundled(name: str, n_rows: int, n_features: int, counts: dict[str, int]
 
 
 def test_bundled_values_are_those_of_scikit_learn() -> None:
-    """Values and names of iris are scikit-learn's own."""
     table = load_dataset("iris").train
     bunch = sklearn.datasets.load_iris()
     assert list(table.names[:-1]) == bunch.feature_names
@@ -189,7 +186,6 @@ def test_generator_arguments_are_checked() -> None:
 
 
 def test_every_folder_dataset_matches_its_schema() -> None:
-    """Rows, complete rows, missing cells, class counts and kinds are those of schema.json."""
     folder = data_folder()
     schema = json.loads((folder / "schema.json").read_text())
     names = list_folder_datasets(folder)
@@ -265,7 +261,6 @@ def test_malformed_schema(small_folder: Path, schema: str, message: str) -> None
 
 
 def test_name_cannot_leave_the_folder(small_folder: Path) -> None:
-    """A name with a path in it finds no file, even if the schema lists it."""
     inner = small_folder / "inner"
     inner.mkdir()
     (inner / "schema.json").write_text('{"../toy": {"features": []}}')

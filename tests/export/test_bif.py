@@ -49,7 +49,6 @@ def test_the_text_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_network_comes_back_bit_for_bit(seed: int) -> None:
-    """Names, states, parents and numbers survive; so do the posteriors."""
     network = nasty_network(seed)
     back = network_from_bif(network_to_bif(network))
     assert back == network
@@ -143,7 +142,6 @@ B = "probability ( b | a ) { (y) 0.5, 0.5; (n) 0.1, 0.9; }\n"
 def test_malformed_text_is_refused_with_line_and_reason(
     text: str, line: int | None, reason: str
 ) -> None:
-    """Every mistake has its line and a reason; nothing else is ever raised."""
     assert_refused(network_from_bif, text, line, reason)
 
 
@@ -162,7 +160,6 @@ def test_a_short_file_cannot_ask_for_much_memory() -> None:
 @settings(deadline=None, max_examples=150)
 @given(damaged(HAND + network_to_bif(garden()).replace("rain", "r")))
 def test_damage_never_raises_anything_but_our_errors(text: str) -> None:
-    """A damaged file is read or refused by a FormatError."""
     assert_only_our_errors(network_from_bif, text)
 
 

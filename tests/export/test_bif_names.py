@@ -175,7 +175,6 @@ def test_our_own_reader_restores_every_name(seed: int, tmp_path: Path) -> None:
 
 
 def test_numbers_are_plain_decimals() -> None:
-    """A probability of 1e-5 or 1e-200 is written without exponent."""
     tables = np.log([1e-5, 1 - 1e-5]), np.log([[1e-200, 1 - 1e-200], [0.5, 0.5]])
     variables = Variable("a", ("x", "y")), Variable("b", ("x", "y"))
     network = BayesianNetwork(Structure(((), (0,))), variables, tables)

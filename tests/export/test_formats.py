@@ -27,7 +27,6 @@ SUFFIXES = [(s, form.name) for form in NETWORK_FORMATS.values() for s in form.su
 
 
 def test_every_format_has_its_functions() -> None:
-    """What the list promises is in the module: a writer, and a reader if the format is read."""
     for form in NETWORK_FORMATS.values():
         assert form._find("network_to")
         assert bool(form._find("load")) is form.readable
@@ -72,7 +71,6 @@ def test_the_name_of_the_file_tells_the_format(suffix: str, name: str, tmp_path:
 
 
 def test_the_format_can_be_named(tmp_path: Path) -> None:
-    """Then the file may be called anything; without, an unknown suffix is an error."""
     save_network(garden(), tmp_path / "n.txt", format="bif")
     assert load_network(tmp_path / "n.txt", format="bif") == garden()
     with pytest.raises(InputError, match=r"must end in one of \.json, \.bif"):
@@ -120,7 +118,6 @@ def test_a_failed_write_leaves_the_old_file(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", READABLE)
 def test_files_that_cannot_be_read(name: str, tmp_path: Path) -> None:
-    """A missing file, a folder and bytes that are no text are reported."""
     path = tmp_path / "n"
     with pytest.raises(InputError, match="cannot read"):
         load_network(path, name)
@@ -134,7 +131,6 @@ def test_files_that_cannot_be_read(name: str, tmp_path: Path) -> None:
 @settings(deadline=None, max_examples=100)
 @given(name=st.sampled_from(READABLE), content=st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(name: str, content: bytes) -> None:
-    """No reader raises anything but our errors, whatever the bytes."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -147,14 +143,12 @@ def test_any_bytes_are_read_or_refused(name: str, content: bytes) -> None:
 @settings(deadline=None)
 @given(st.one_of(st.text(), st.lists(st.sampled_from(NASTY)).map("".join)))
 def test_every_name_survives_its_escape(name: str) -> None:
-    """Escaped names hold nothing they must not and come back as they were."""
     escaped = escape(name, NO_WORD)
     assert unescape(escaped) == name
     assert escaped.split() == [escaped]
 
 
 def test_what_is_no_escape_stays() -> None:
-    """Backslashes in other programs' files are backslashes."""
     for text in (r"C:\temp", r"\u{zz}", r"\u{41", r"\u{110000}", r"\u{d800}", r"\u{0000041}"):
         assert unescape(text) == text
     assert unescape(r"\u{41}\u{1f600}\u{}") == "A\U0001f600"

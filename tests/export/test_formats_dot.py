@@ -47,7 +47,6 @@ def test_connected_to_nothing_is_grey() -> None:
 
 
 def test_the_file_holds_the_text(tmp_path: Path) -> None:
-    """save_network writes network_to_dot; a folder that is not there is reported."""
     network = random_network(3, n_variables=5)
     save_network(network, tmp_path / "n.dot")
     assert (tmp_path / "n.dot").read_text(encoding="utf-8") == network_to_dot(network)

@@ -20,13 +20,11 @@ EVIDENCE = {"grass": "wet"}
 
 @pytest.fixture
 def pgmpy() -> Any:
-    """pgmpy, whose warnings are not ours."""
     return pytest.importorskip("pgmpy", exc_type=ImportError)
 
 
 @pytest.fixture
 def pyagrum() -> Any:
-    """pyAgrum."""
     return pytest.importorskip("pyagrum", exc_type=ImportError)
 
 
@@ -44,10 +42,7 @@ def test_a_missing_package_is_told_in_one_line(
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("pgmpy")
 class TestPgmpy:
-    """pgmpy as a second opinion."""
-
     def test_its_posterior_is_ours(self) -> None:
-        """Variable elimination there and here agree."""
         from pgmpy.inference import VariableElimination
 
         found = VariableElimination(to_pgmpy(garden())).query(
@@ -59,7 +54,6 @@ class TestPgmpy:
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_there_and_back(self, seed: int) -> None:
-        """Any name survives, numbers bit for bit."""
         network = nasty_network(seed)
         model = to_pgmpy(network)
         assert model.check_model()
@@ -78,7 +72,6 @@ class TestPgmpy:
 
     @pytest.mark.parametrize("seed", range(6))
     def test_we_read_its_files(self, seed: int, tmp_path: Path) -> None:
-        """Also the other way."""
         from pgmpy import readwrite
 
         network = plain_network(seed)
@@ -88,7 +81,6 @@ class TestPgmpy:
         assert_same_posteriors(back, network, seed, tolerance=1e-9)
 
     def test_a_model_without_a_table(self) -> None:
-        """The message names the node."""
         model = to_pgmpy(garden())
         model.remove_cpds("sprinkler")
         with pytest.raises(InputError, match="model has no table for 'sprinkler'"):
@@ -109,10 +101,7 @@ class TestPgmpy:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("pyagrum")
 class TestPyAgrum:
-    """pyAgrum as a third opinion."""
-
     def test_its_posterior_is_ours(self) -> None:
-        """Lazy propagation there and variable elimination here agree."""
         import pyagrum as gum
 
         inference = gum.LazyPropagation(to_pyagrum(garden()))
@@ -122,7 +111,6 @@ class TestPyAgrum:
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_there_and_back(self, seed: int) -> None:
-        """Any name survives, numbers bit for bit."""
         network = nasty_network(seed)
         assert from_pyagrum(to_pyagrum(network)) == network
 
@@ -139,7 +127,6 @@ class TestPyAgrum:
 
     @pytest.mark.parametrize("seed", range(6))
     def test_we_read_its_files(self, seed: int, tmp_path: Path) -> None:
-        """They have all digits."""
         import pyagrum as gum
 
         network = plain_network(seed)

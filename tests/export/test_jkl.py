@@ -59,7 +59,6 @@ def test_the_text_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_problems_come_back_bit_for_bit(seed: int, tmp_path: Path) -> None:
-    """Names, candidates and scores survive; states are not in the format."""
     problem = random_problem(seed, 1 + seed % 8)
     save_scores(problem, tmp_path / "s.jkl")
     back = load_scores(tmp_path / "s.jkl")
@@ -70,7 +69,6 @@ def test_problems_come_back_bit_for_bit(seed: int, tmp_path: Path) -> None:
 
 
 def test_the_optimum_of_data_is_the_optimum_of_the_file() -> None:
-    """MDL of data, written and read, has the same best structure."""
     rng = np.random.default_rng(3)
     codes = rng.integers(0, 2, (80, 4))
     codes[:, 2] = codes[:, 0] ^ (rng.random(80) < 0.1)
@@ -115,7 +113,6 @@ def test_the_optimum_of_data_is_the_optimum_of_the_file() -> None:
 def test_malformed_text_is_refused_with_line_and_reason(
     text: str, line: int | None, reason: str
 ) -> None:
-    """Every mistake has its line and a reason."""
     assert_refused(problem_from_jkl, text, line, reason)
 
 
@@ -128,5 +125,4 @@ def test_required_parents_that_can_be_ordered_are_fine() -> None:
 @settings(deadline=None, max_examples=150)
 @given(damaged(HAND))
 def test_damage_never_raises_anything_but_our_errors(text: str) -> None:
-    """A damaged file is read or refused by a FormatError."""
     assert_only_our_errors(problem_from_jkl, text)

@@ -28,7 +28,6 @@ Edit = Callable[[dict[str, Any]], object]
 
 
 def read(data: object) -> BayesianNetwork:
-    """The network in JSON values."""
     return build_network(decode(json.dumps(data).encode(), NetworkShape))
 
 
@@ -118,7 +117,6 @@ HOSTILE: list[tuple[Edit, str]] = [
 def test_hostile_files_are_refused_with_path_and_place(
     tmp_path: Path, edit: Edit, message: str
 ) -> None:
-    """Each spoiled file gives a short FormatError with path, place in the JSON and reason."""
     data = copy.deepcopy(network_to_dict(sprinkler()))
     edit(data)
     path = tmp_path / "n.json"
@@ -155,7 +153,6 @@ def test_declared_sizes_are_refused_before_allocation(n_parents: int, arity: int
 
 @pytest.mark.parametrize("data", [None, [], "x", 3])
 def test_something_else_is_not_a_network(data: object) -> None:
-    """The outermost value must be an object."""
     with pytest.raises(MisfitError, match=r"^\$: Expected `object`, got"):
         read(data)
 
@@ -163,7 +160,6 @@ def test_something_else_is_not_a_network(data: object) -> None:
 @settings(deadline=None, max_examples=150)
 @given(cut=st.floats(0, 1, exclude_max=True), junk=st.binary(max_size=3))
 def test_damaged_text_never_raises_anything_but_our_errors(cut: float, junk: bytes) -> None:
-    """Cutting the file anywhere and inserting junk bytes gives an InputError."""
     text = json.dumps(network_to_dict(sprinkler())).encode()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "n.json"

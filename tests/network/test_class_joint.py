@@ -51,7 +51,6 @@ def test_with_every_feature_missing_the_prior_remains() -> None:
 @pytest.mark.parametrize("missing", [0.0, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("seed", range(12))
 def test_missing_features_are_summed_out_exactly(seed: int, missing: float) -> None:
-    """Rows of random networks equal the sum over all joint states that agree with them."""
     network = random_network(seed, n_variables=6, zeros=0.1)
     codes = random_rows(network, 25, missing, seed)
     np.testing.assert_allclose(
@@ -82,7 +81,6 @@ def test_batching_changes_no_answer(
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000))
 def test_complete_rows_agree_with_the_log_joint(seed: int) -> None:
-    """Writing a class into column 0 and asking for the joint gives that class's entry."""
     network = random_network(seed, n_variables=5)
     codes = random_rows(network, 10, 0.0, seed)
     per_class = network.log_joint_per_class(codes)
@@ -92,7 +90,6 @@ def test_complete_rows_agree_with_the_log_joint(seed: int) -> None:
 
 
 def test_the_class_may_have_parents_that_are_missing() -> None:
-    """With feature -> class the missing feature is summed out, not dropped."""
     network = BayesianNetwork(
         Structure(((1,), ())),
         (Variable("class", ("a", "b")), Variable("x", ("0", "1"))),
@@ -104,7 +101,6 @@ def test_the_class_may_have_parents_that_are_missing() -> None:
 
 
 def test_no_rows_give_no_answers() -> None:
-    """The shape survives an empty table."""
     assert sprinkler().log_joint_per_class(np.empty((0, 3), dtype=int)).shape == (0, 2)
 
 
@@ -118,7 +114,6 @@ def test_no_rows_give_no_answers() -> None:
     ],
 )
 def test_unusable_codes_are_refused(codes: np.ndarray, message: str) -> None:
-    """Out-of-range codes, wrong shapes and floats get an error that names the variable."""
     with pytest.raises(InputError, match=message):
         sprinkler().log_joint_per_class(codes)
 

@@ -67,7 +67,6 @@ def test_kept_variables_are_not_eliminated() -> None:
 
 
 def test_sizes_beyond_every_float_are_still_described() -> None:
-    """The error message for 10**1000 cells is short."""
     with pytest.raises(ProblemTooLargeError, match=r"about 2\*\*3321 cells"):
         check_cells(10**1000)
     with pytest.raises(ProblemTooLargeError, match="over 64 variables"):

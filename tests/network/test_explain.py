@@ -202,7 +202,6 @@ def test_the_text_by_hand() -> None:
 
 
 def test_wrong_rows_tell_what_was_predicted() -> None:
-    """Arguing for a class that loses has a negative sum and odds below one."""
     text = str(weather().explain(WEATHER, ["leave"] * 4)[0])
     assert "leave" in text.splitlines()[0]
     assert "predicted stay, odds 1 : " in text
@@ -221,7 +220,6 @@ def test_values_for_programs_are_json() -> None:
 
 
 def test_explanations_are_a_list() -> None:
-    """Length, index, negative index, slice and iteration; out of range is an IndexError."""
     explanations = weather().explain(WEATHER)
     assert len(explanations) == 4
     assert explanations[-1].row == 3
@@ -244,7 +242,6 @@ def test_explanations_are_a_list() -> None:
     ],
 )
 def test_errors_say_what_to_do(ask, message: str) -> None:
-    """Arguments that make no sense are named."""
     with pytest.raises(InputError, match=message):
         ask(weather())
 

@@ -39,7 +39,6 @@ def test_the_columns_have_a_row_per_explanation(clf):
 
 
 def test_notebooks_show_bars(clf):
-    """One per contribution, and nothing of a name is taken for HTML."""
     one = clf.explain(X)[0]
     assert one._repr_html_().count("<rect") == sum(c.value != 0 for c in one.contributions) + 1
     assert clf.explain(X)._repr_html_().endswith("(120 rows in all)</p>")

@@ -136,13 +136,11 @@ def test_long_names_are_shortened_and_wide_ones_get_wide_boxes() -> None:
 
 
 def test_the_same_structure_gives_the_same_picture() -> None:
-    """There is no chance in it."""
     structure = random_network(5, n_variables=30).structure
     assert drawn(structure) == drawn(structure)
 
 
 def test_names_must_fit_the_structure() -> None:
-    """One name per variable."""
     with pytest.raises(InputError, match="one entry per variable, 2, got 1"):
         lay_out(Structure(((), ())), ["class"])
 

@@ -72,7 +72,6 @@ def test_undefined_rows_without_smoothing_are_explained() -> None:
 
 @pytest.mark.parametrize("smoothing", [-1.0, math.nan, math.inf])
 def test_smoothing_must_be_a_finite_number(smoothing: float) -> None:
-    """Negative or infinite smoothing is refused."""
     with pytest.raises(InputError, match="smoothing must be"):
         BayesianNetwork.fit(small_data(), Structure(((), (0,))), smoothing)
 
@@ -109,13 +108,11 @@ def test_inconsistent_networks_are_refused(
     tables: tuple[np.ndarray, ...],
     message: str,
 ) -> None:
-    """Shapes, row sums, names and labels are checked on construction."""
     with pytest.raises(InputError, match=message):
         BayesianNetwork(Structure(parents), variables, tables)
 
 
 def test_tables_are_private_and_read_only() -> None:
-    """Neither the caller's array nor the network's own can change the network."""
     mine = FAIR.copy()
     network = BayesianNetwork(Structure(((),)), (COIN,), (mine,))
     mine[0] = 0.0
@@ -125,7 +122,6 @@ def test_tables_are_private_and_read_only() -> None:
 
 
 def test_pickling_keeps_the_value_and_its_protection() -> None:
-    """A copy is equal, hashes alike and is read-only; another table makes it unequal."""
     network = sprinkler()
     network.log_joint_per_class(np.zeros((1, 3), dtype=int))
     copy = pickle.loads(pickle.dumps(network))
@@ -172,7 +168,6 @@ def test_sampling_is_reproducible_and_large_draws_are_whole() -> None:
     ],
 )
 def test_sample_refuses_odd_arguments(arguments: tuple[object, ...], message: str) -> None:
-    """The number of draws and the seed are checked."""
     with pytest.raises(InputError, match=message):
         sprinkler().sample_codes(*arguments)
 
@@ -185,7 +180,6 @@ def test_log_joint_refuses_incomplete_rows(codes: list[list[int]]) -> None:
 
 
 def test_a_long_list_of_names_is_cut_short() -> None:
-    """An error about one of many variables does not print them all."""
     variables = tuple(Variable(f"x{i}", ("a", "b")) for i in range(500))
     network = BayesianNetwork(Structure(((),) * 500), variables, (FAIR,) * 500)
     with pytest.raises(InputError, match=r"'x19', \.\.\. \(500 in all\)"):

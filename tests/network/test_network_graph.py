@@ -87,7 +87,6 @@ def test_distances_by_hand(seed: int) -> None:
 
 
 def test_a_network_answers_by_name() -> None:
-    """Names in, names out."""
     network = sprinkler()
     assert network.markov_blanket("rain") == ("sprinkler", "grass")
     assert not network.d_separated("rain", ["grass"], given="sprinkler")

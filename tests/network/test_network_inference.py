@@ -55,7 +55,6 @@ def test_without_evidence_the_log_evidence_is_zero() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_posterior_equals_enumeration(seed: int) -> None:
-    """Joint posteriors of one to three variables equal sums over all joint states."""
     network = random_network(seed, n_variables=7, zeros=0.2)
     rng = np.random.default_rng(seed)
     observed, evidence = random_evidence(network, rng, int(rng.integers(0, 4)))
@@ -72,7 +71,6 @@ def test_posterior_equals_enumeration(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_marginals_equal_enumeration(seed: int) -> None:
-    """The two-pass marginals of all variables equal sums over all joint states."""
     network = random_network(seed, n_variables=7, zeros=0.2)
     rng = np.random.default_rng(seed + 1000)
     observed, evidence = random_evidence(network, rng, int(rng.integers(0, 4)))
@@ -90,7 +88,6 @@ def test_marginals_equal_enumeration(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_most_probable_explanation_equals_enumeration(seed: int) -> None:
-    """The explanation attains the largest probability among all states that agree."""
     network = random_network(seed, n_variables=7, zeros=0.2)
     rng = np.random.default_rng(seed + 2000)
     observed, evidence = random_evidence(network, rng, int(rng.integers(0, 4)))
@@ -125,7 +122,6 @@ def test_of_equally_probable_explanations_one_is_given() -> None:
 
 
 def test_samples_given_evidence_follow_the_posterior() -> None:
-    """Frequencies of 40 000 conditional draws lie within five standard errors of the joint."""
     network = random_network(3, n_variables=5, zeros=0.1)
     observed = {4: 0}
     evidence = {"x4": "s0"}
@@ -154,7 +150,6 @@ def test_a_long_chain_does_not_underflow() -> None:
 
 
 def test_marginals_of_a_tree_of_sixty_variables_equal_single_queries() -> None:
-    """Two-pass marginals and sixty single queries, two algorithms, agree on a large tree."""
     rng = np.random.default_rng(0)
     parents = ((), *((int(rng.integers(0, i)),) for i in range(1, 60)))
     tables = [rng.dirichlet(np.ones(3), size=(3,) * len(p)) for p in parents]
@@ -199,13 +194,11 @@ def test_a_dense_query_is_refused_before_memory_is_allocated() -> None:
     ],
 )
 def test_bad_questions_get_clear_errors(query: object, evidence: object, message: str) -> None:
-    """Unknown names and labels are listed with the valid ones; impossible evidence is refused."""
     with pytest.raises(InputError, match=message):
         sprinkler().posterior_array(query, evidence)
 
 
 def test_an_observed_variable_may_be_queried() -> None:
-    """Its posterior is a point mass, also within a joint query."""
     network = sprinkler()
     np.testing.assert_array_equal(network.posterior_array("grass", {"grass": "wet"}), [0.0, 1.0])
     joint = network.posterior_array(["grass", "rain"], {"grass": "wet"})

@@ -20,7 +20,6 @@ COLUMNS = {"age": AGE, "sex": SEX, "smokes": SMOKES, "grade": GRADE}
 
 @pytest.fixture(scope="module")
 def pandas_clf():
-    """A tree on a pandas frame."""
     return TANClassifier().fit(pd.DataFrame(COLUMNS), pd.Series(ILL, name="ill"))
 
 
@@ -63,7 +62,6 @@ def test_a_table_has_a_row_per_state_of_the_parents(pandas_clf):
 
 
 def test_labelled_joint_answers_agree_with_the_array(pandas_clf):
-    """Tuples of states, in the order of the query."""
     network = pandas_clf.network_
     array = network.posterior_array(["ill", "sex"], {"age": 3})
     plain = network.posterior(["ill", "sex"], {"age": 3})
@@ -72,7 +70,6 @@ def test_labelled_joint_answers_agree_with_the_array(pandas_clf):
 
 
 def test_a_labelled_sample_is_the_sample(pandas_clf):
-    """The same draws for the same seed, as labels."""
     network = pandas_clf.network_
     codes, table = network.sample_codes(20, 4), network.sample(20, 4)
     for i, variable in enumerate(network.variables):
@@ -93,7 +90,6 @@ def parents(network, i):
 
 
 def test_dates_in_evidence_are_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As their columns were."""
     rows = [
         [f"2024-{1 + i % 12:02}-11", f"s{i % 40 if i % 2 else 0}", f"${17 * i + 1000:,}.50"]
         for i in range(120)

@@ -22,7 +22,6 @@ def random_graph(rng: np.random.Generator, n: int) -> oracles.Graph:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_posteriors_are_those_of_the_rows(seed: int) -> None:
-    """Any variable given any others, from counts of the rows alone."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
     arities = [int(r) for r in rng.integers(2, 4, n)]

@@ -53,7 +53,6 @@ def test_a_number_falls_where_the_coding_of_its_column_puts_it(cuts, number, mis
     ],
 )
 def test_values_of_a_table_find_their_state(states, value, state):
-    """Whatever type the cell of a table has."""
     assert state_of(Variable("x", states), value) == state
 
 

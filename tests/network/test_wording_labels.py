@@ -70,7 +70,6 @@ def test_widths_are_not_less_than_a_real_font() -> None:
 
 
 def test_long_lists_end_in_dots() -> None:
-    """As many names as asked, then dots and what is said of the rest."""
     assert listing(["red", "green"], 2) == "red, green"
     assert listing(["red", "green", "blue"], 2) == "red, green, ..."
     assert listing(["red", "green", "blue"], 2, " (3 in all)") == "red, green, ... (3 in all)"

@@ -41,7 +41,6 @@ def optimum(problem: StructureProblem) -> float:
 
 
 def solve_with_scipy(form: MILP) -> float:
-    """An independent solver interface fed with the same matrices."""
     integrality = np.zeros(form.n_columns)
     integrality[form.eta] = 1
     answer = milp(

@@ -38,7 +38,6 @@ def margins_by_hand(
 
 
 def margin_rows(data: EncodedData, kind: MarginKind, smoothing: float = 1.0) -> MarginRows:
-    """Rows over every parent set of every size, class restricted."""
     return MarginRows(
         data, enumerate_candidates(data.n_variables, data.n_variables - 1), kind, smoothing
     )

@@ -14,7 +14,6 @@ from forgeries import COUNT, FORGERS, KINDS, PER_SEED, STATEMENTS, Wanted, accep
 
 
 def check(records: list[dict[str, Any]]) -> None:
-    """Nothing false accepted, nothing true refused."""
     assert [fault for record in records for fault in record["accepted"]] == []
     assert [record["seed"] for record in records if record["refused"]] == []
 

@@ -22,7 +22,6 @@ ARITIES = (2, 3, 2, 2, 4, 2)
 
 
 def table(seed: int, weighted: bool) -> EncodedData:
-    """Sixty rows in which later columns depend on earlier ones."""
     rng = np.random.default_rng(seed)
     codes = np.array([rng.integers(0, r, 60) for r in ARITIES])
     for j in range(1, len(ARITIES)):

@@ -15,7 +15,6 @@ from problems import random_candidates
 
 
 def data_of(n: int) -> Data:
-    """One row of so many variables."""
     names = tuple(f"v{i}" for i in range(n))
     return Data(names, (("0", "1"),) * n, np.zeros((1, n), dtype=np.int32), np.ones(1))
 

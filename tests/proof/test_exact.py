@@ -44,7 +44,6 @@ Capture = pytest.CaptureFixture[str]
 
 
 def run(certificate: Certificate | bytes, folder: Path) -> int:
-    """The exit code for a certificate in a file."""
     path = folder / "proof.cert"
     packed = certificate if isinstance(certificate, bytes) else encode_certificate(certificate)
     path.write_bytes(packed)
@@ -214,7 +213,6 @@ FORMULAS = sorted({str(entry.certificate) for entry in SCORES.values()})
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_local_scores_are_those_of_the_package(name: str) -> None:
-    """To the accuracy of floats."""
     data = random_table(np.random.default_rng(3), 40, 3, 3, weighted=True).encoded()
     problem = linear_problem(
         data, enumerate_candidates(4, 3, class_restricted=False), get_local_score(name, 2.5)

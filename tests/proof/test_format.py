@@ -70,7 +70,6 @@ def tiny_certificate(
 
 
 def same(one: Certificate, other: Certificate) -> bool:
-    """All values and arrays equal."""
     return encode_certificate(one) == encode_certificate(other)
 
 

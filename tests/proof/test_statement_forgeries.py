@@ -161,7 +161,6 @@ STATEMENTS: dict[str, Change] = {
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_another_statement_is_refused(name: str, fitted: Path) -> None:
-    """By both checkers, of the honest model and table."""
     said = json.loads((fitted / "said").read_text())
     STATEMENTS[name](said)
     codes = exit_codes(fitted, fitted / "m.json", "--statement", json.dumps(said))

@@ -219,7 +219,6 @@ def test_the_policy_allows_the_script_of_the_page_only(margin, tmp_path):
 
 
 def test_the_page_links_to_nothing(margin, iris, tmp_path):
-    """No address outside the file, in no attribute and no style."""
     make_report(margin, *iris, n_folds=2).save(tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     page = Page(text)
@@ -641,7 +640,6 @@ def test_report_with_test_rows(saved: Path) -> None:
 
 
 def test_report_uses_the_test_part_of_a_data_set(tmp_path: Path) -> None:
-    """A data set with a test part is measured on it."""
     model, page = tmp_path / "m.json", tmp_path / "r.html"
     assert run("fit", "mofn-3-7-10", "--method", "naive-bayes", "-q", "-o", model).exit_code == 0
     assert run("report", model, "--data", "mofn-3-7-10", "-o", page).exit_code == 0
@@ -662,7 +660,6 @@ def test_report_refuses_wrong_options(saved: Path, options: list[object], messag
 
 
 def test_report_tells_a_missing_target(saved: Path) -> None:
-    """Without the class there is nothing to measure, and the column is named."""
     other = saved.with_name("other.csv")
     other.write_text("colour,size\nred,1\n")
     result = run("report", saved, "--data", other, "-o", saved.with_name("r.html"))

@@ -38,19 +38,16 @@ from networks import random_network, sprinkler
 
 
 def on_iris(classifier: BaseBNClassifier) -> BaseBNClassifier:
-    """Fitted on iris."""
     table = load_dataset("iris").train
     return classifier.fit(table.drop("class"), table.column("class").values)
 
 
 @pytest.fixture(scope="module")
 def margin() -> BaseBNClassifier:
-    """The classifier of the paper on iris."""
     return on_iris(MaxMarginBNClassifier(search=Search(solver="branch_bound"), max_parents=1))
 
 
 def stopped(classifier: BaseBNClassifier, status: Status, bound: float) -> BaseBNClassifier:
-    """The same classifier as if its search had ended otherwise."""
     other = MaxMarginBNClassifier()
     other.__dict__.update(classifier.__dict__)
     other.result_ = replace(classifier.result_, status=status, bound=bound)
@@ -130,7 +127,6 @@ def test_the_summary_is_json_and_agrees_with_the_attributes(margin: BaseBNClassi
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_the_text_fits_the_terminal(margin: BaseBNClassifier, width: int) -> None:
-    """No line is wider than asked for, and the main numbers are there."""
     text = describe(margin, width=width)
     assert max(map(len, text.splitlines())) <= width
     assert f"objective   {margin.objective_:.4f}" in text
@@ -184,7 +180,6 @@ def test_every_arc_is_said_once(seed: int) -> None:
 
 @pytest.mark.parametrize("width", [40, 200])
 def test_tables_show_every_probability(width: int) -> None:
-    """Wide or narrow, each entry of each table is printed."""
     network = random_network(1, n_variables=4)
     printed = describe_tables(network, width).split()
     for table in network.log_tables:

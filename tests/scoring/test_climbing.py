@@ -49,7 +49,6 @@ def terms(rows: Rows, arities: Set, parents: Set) -> list[list[float]]:
 
 
 def likelihood(rows: Rows, arities: Set, parents: Set) -> float:
-    """Log likelihood of the child with these parents."""
     return oracles.log_likelihood(terms(rows, arities, parents))
 
 

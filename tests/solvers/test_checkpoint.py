@@ -192,7 +192,6 @@ def test_saving_is_due_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def saved_tree(path: Path) -> None:
-    """A small checkpoint with open nodes."""
     kept = Checkpoint(path, problem())
     solver = BranchBoundSolver(heuristics=False)
     solve_with(solver, Run(problem(), limits=Limits(nodes=2), checkpoint=kept))

@@ -49,12 +49,10 @@ class Programs:
         return made
 
     def worker(self, name: str, **environment: str) -> subprocess.Popen[bytes]:
-        """A worker with one thread."""
         words = ["worker", "--scheduler-file", str(self._file), "--nthreads", "1", "--no-nanny"]
         return self._start(*words, "--name", name, **environment)
 
     def client(self, n_workers: int) -> Any:
-        """A client, once all workers are there."""
         made = distributed.Client(scheduler_file=str(self._file), set_as_default=False, timeout=120)
         made.wait_for_workers(n_workers, timeout=120)
         return made

@@ -37,26 +37,22 @@ class Bench:
         return module["twice"]
 
     def run(self, x: Any = 2.0) -> tuple[Any, bool]:
-        """The answer, and whether it was found on the disk."""
         twice = self.load()
         answer = twice(x)
         return answer, bool(twice.stats.cache_hits)
 
     @property
     def kept(self) -> list[Path]:
-        """Files of machine code."""
         return sorted(path for path in self.cache.rglob("*") if path.is_file())
 
     @property
     def folder(self) -> Path:
-        """The folder that they are in."""
         [folder] = (self.cache / "kernels").iterdir()
         return folder
 
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    """A bench with a cache of its own."""
     monkeypatch.setenv("MARGINBN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(compiling, "_told", [])
     yield Bench(tmp_path)

@@ -59,7 +59,6 @@ def test_equals_enumeration_for_any_candidates(
 
 
 def hard_problem(seed: int, n: int) -> StructureProblem:
-    """Random scores that grow with the parents: no bound leaves out much."""
     rng = np.random.default_rng(seed)
     candidates = enumerate_candidates(n, 3, class_restricted=False)
     linear = rng.normal(size=candidates.n_candidates) + 0.5 * candidates.sizes

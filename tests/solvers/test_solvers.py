@@ -274,7 +274,6 @@ def test_all_solvers_agree_on_the_pool(number: int) -> None:
 
 
 def test_random_cases_cover_what_they_promise() -> None:
-    """2 to 4 classes, weights, gamma from 0.004 to 7, max_parents 0 to 3, both candidate rules."""
     cases = [random_case(seed) for seed in range(60)]
     assert {case.table.arities[0] for case in cases} == {2, 3, 4}
     assert {case.max_parents for case in cases} == {0, 1, 2, 3}

@@ -86,11 +86,9 @@ class Browser:
         return [url for url in asked if url != self.driver.current_url]
 
     def find(self, selector: str) -> Any:
-        """First element that a selector matches."""
         return self.driver.find_element("css selector", selector)
 
     def press(self, *keys: str) -> None:
-        """Keys to whatever has the focus."""
         self.driver.switch_to.active_element.send_keys(*keys)
 
     def click_state(self, variable: int, state: int) -> None:

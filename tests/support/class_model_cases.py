@@ -37,12 +37,10 @@ def mixed_rows(n_rows: int, n_classes: int = 2, seed: int = 0) -> LabelledTable:
 
 
 def learned(rows: LabelledTable) -> tuple[TableCells, EncodedData]:
-    """Cells and encoded rows."""
     return learn_cells(rows, np.unique(rows.labels))
 
 
 def designed(rows: LabelledTable, structure: Structure = CHAIN) -> tuple[Design, EncodedData]:
-    """The design of a structure, and encoded rows."""
     cells, data = learned(rows)
     return Design(cells, family_pairs(structure)), data
 

@@ -78,7 +78,6 @@ class CountedNetwork:
         return sum(self.joint(states) for states in product(*choices))
 
     def posterior(self, known: dict[int, int], variable: int = 0) -> FloatArray:
-        """P(variable | known)."""
         weights = [self.weight({**known, variable: s}) for s in range(self.arities[variable])]
         return np.array(weights) / sum(weights)
 

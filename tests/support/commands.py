@@ -10,5 +10,4 @@ from marginbn.cli import app
 
 
 def run(*args: object, **options: Any) -> Result:
-    """What a command prints, and its exit code."""
     return CliRunner().invoke(app, [str(a) for a in args], **options)

@@ -34,7 +34,6 @@ SIBLINGS = tuple((package, tuple(names)) for package, names in _LIST["siblings"]
 
 
 def find_modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name."""
     names = {}
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT.parent).with_suffix("").parts

@@ -44,8 +44,6 @@ ROUNDING = 1e-10
 
 @dataclass(frozen=True)
 class Problem:
-    """A random problem."""
-
     sample: Sample
     gamma: float
     max_parents: int
@@ -53,11 +51,9 @@ class Problem:
 
     @property
     def class_arcs(self) -> ClassArcs:
-        """The family of structures."""
         return "all" if self.seed % 7 in (2, 5) else "free"
 
     def build(self) -> StructureProblem:
-        """As the package has it."""
         sample = self.sample
         data = EncodedData(
             sample.codes.astype(np.int32), sample.weights, make_variables(sample.arities)
@@ -72,7 +68,6 @@ class Problem:
 
 
 def make(seed: int) -> Problem:
-    """Problem number ``seed``; five features in one of ten."""
     rng = np.random.default_rng([seed, 7])
     n_features = 5 if seed % 10 == 0 else 2 + seed % 3
     n_classes, n_rows = int(rng.integers(2, 5)), int(rng.integers(4, 36))
@@ -97,7 +92,6 @@ def make(seed: int) -> Problem:
 
 
 def answers(problem: Problem) -> Iterator[tuple[str, SolveResult, float]]:
-    """Name, result and seconds beyond the time limit of every way to solve the problem."""
     structure = problem.build()
     yield "default", solve_structure(structure), 0.0
     limit = float(10.0 ** np.random.default_rng(problem.seed).uniform(-4, math.log10(0.02)))

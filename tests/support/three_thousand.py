@@ -55,7 +55,6 @@ GAP = 1e-9
 
 
 def score_of(seed: int) -> str:
-    """The score of problem number ``seed``, at random for every tenth."""
     first = int(np.random.default_rng([seed, 17]).integers(len(SCORES)))
     return SCORES[seed % len(SCORES) if seed % 10 else first]
 
@@ -93,7 +92,6 @@ def with_only(parts: Collection[str]) -> ExitStack:
 
 
 def answers(problem: StructureProblem, seed: int) -> Iterator[tuple[str, SolveResult]]:
-    """Name and result of every way to solve the problem."""
     yield "default", solve_structure(problem, gap_tolerance=GAP)
     alone = PARTS[seed % len(PARTS)]
     ways: dict[str, tuple[Collection[str], bool]] = {

@@ -88,7 +88,6 @@ def prose_of(page: Path) -> str:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Sentences of a text; an empty line ends one."""
     for piece in re.split(r"\n\s*\n", text):
         yield from re.split(r"(?<=[.!?])[)*\"']*\s+", " ".join(piece.split()))
 
@@ -124,7 +123,6 @@ def test_pages_are_in_plain_english(page: Path) -> None:
 
 
 def test_help_is_in_plain_english() -> None:
-    """The same for commands and options, and options are explained in few words."""
     texts = dict(helps())
     assert len(texts) > 80
     assert {name: faults(text) for name, text in texts.items() if faults(text)} == {}
@@ -149,7 +147,6 @@ def docstrings() -> Iterator[tuple[str, str]]:
 
 
 def test_docstrings_are_in_plain_english() -> None:
-    """Of all public names and their methods."""
     texts = list(docstrings())
     assert len(texts) > 100
     assert [(name, fault) for name, text in texts for fault in faults(text)] == []
@@ -183,7 +180,6 @@ def messages(path: Path) -> Iterator[tuple[int, str]]:
     ids=lambda folder: folder.name,
 )
 def test_messages_are_in_plain_english(folder: Path) -> None:
-    """Errors, warnings, progress, what commands print and what the report writes."""
     found = [
         f"{path.name}:{line}: {fault}"
         for path in sorted(folder.glob("*.py"))

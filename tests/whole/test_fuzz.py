@@ -80,8 +80,6 @@ def test_the_watch_sees(name: str, tmp_path: Path) -> None:
 
 
 def test_the_watch_lets_reading_be(tmp_path: Path) -> None:
-    """Files of the folder and our own errors are fine; any other error comes out."""
-
     def honest(data: bytes, folder: Path) -> None:
         (folder / "a").write_bytes(data)
         assert (folder / "a").read_bytes() == data

@@ -123,7 +123,6 @@ def test_a_penalty_that_is_not_defined_is_refuted(
 
 
 def test_the_checker_knows_every_listed_formula() -> None:
-    """A score of the list has a formula there, or none at all."""
     named = {score.certificate for score in SCORES.values()} - {None}
     assert named <= set(decomposable_scores())
 

@@ -76,7 +76,6 @@ def clf() -> BNClassifier:
 
 
 def run(*args: object, **options: Any) -> Any:
-    """A command that goes well."""
     result = CliRunner().invoke(app, [str(a) for a in args], **options)
     assert result.exit_code == 0, result.output
     return result

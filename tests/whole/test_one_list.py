@@ -63,7 +63,6 @@ def defaults_of(function: Any) -> dict[str, Any]:
 
 
 def option_help(function: Any, name: str) -> str:
-    """Help text of an option of a command."""
     (info,) = inspect.signature(command(function)).parameters[name].annotation.__metadata__
     return str(info.help)
 

@@ -34,7 +34,6 @@ def test_no_number_grows(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def read(source: str) -> list[ratchets.Definition]:
-    """Functions of a source, the outer ones first."""
     return list(ratchets.functions_in([source]))
 
 

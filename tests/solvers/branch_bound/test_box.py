@@ -90,14 +90,12 @@ def in_box(inst: Instance, box: Box, z: tuple[int, ...]) -> bool:
 
 @cache
 def all_structures(n: int) -> np.ndarray:
-    """Every structure on n features, one row each, in lexicographic order."""
     inst = plain_instance(n)
     choices = [*([s for s in range(n + 2) if s != i] for i in range(n)), range(inst.first.size)]
     return np.array([z for z in itertools.product(*choices) if is_structure(inst, z)])
 
 
 def structures_of(inst: Instance, box: Box) -> list[tuple[int, ...]]:
-    """Every structure of a box: :func:`in_box` for all at once."""
     n = inst.n_features
     z = all_structures(n)
     inside = box.allowed[np.arange(n), z[:, :n]].all(axis=1) & box.classes[z[:, n]]

@@ -41,7 +41,6 @@ from strategies import random_data
 def check_against_enumeration(
     problem: StructureProblem, solver: BranchBoundSolver, seed: int, n_jobs: int = 1
 ) -> None:
-    """Objective and bound enclose the true optimum to 1e-6."""
     expected = brute_force(problem)
     if expected == -np.inf:
         with pytest.raises(InputError, match="no acyclic structure"):
@@ -144,7 +143,6 @@ def opened(rows: RowsInUse) -> Search:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_two_workers_equal_enumeration(seed: int) -> None:
-    """Small random problems with two workers, with and without heuristics."""
     problem = random_problem(np.random.default_rng(300 + seed), 2 + seed % 3)
     check_against_enumeration(problem, solver_for(seed), seed, n_jobs=2)
 
@@ -196,8 +194,6 @@ def test_why_a_batch_ended(code: int, finished: bool, nodes: int, expected: Stat
 
 
 def test_interrupt_with_workers() -> None:
-    """Ctrl-C ends all threads and returns the best structure so far."""
-
     def interrupt(point: TracePoint) -> bool:
         if np.isfinite(point.bound) and point.gap < 0.1:
             raise KeyboardInterrupt

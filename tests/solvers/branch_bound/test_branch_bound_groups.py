@@ -223,7 +223,6 @@ def test_who_is_late_has_a_bound_before_the_first_climb(monkeypatch: pytest.Monk
 
 
 def test_a_choice_of_rows_that_does_not_exist_is_refused() -> None:
-    """So is one for a solver that has no groups."""
     problem = random_problem(np.random.default_rng(0), 3)
     with pytest.raises(InputError, match="rows must be one of"):
         solve_structure(problem, Search(rows="some"))  # type: ignore[arg-type]

@@ -74,7 +74,6 @@ def random_combination(seed: int, active: int = 16) -> tuple[Instance, Bounding]
 
 
 def margins_of(inst: Instance, vertex: np.ndarray) -> np.ndarray:
-    """T_k from the columns."""
     return sum(inst.columns[k] for k in columns_of(inst, vertex))
 
 

@@ -96,7 +96,6 @@ def test_many_rivals_share_no_more_than_the_whole(n_rivals: int) -> None:
 
 
 def instance_of(seed: int) -> Instance:
-    """The arrays of a random problem of four features."""
     return with_all_rows(encoding_of(seed).instance)
 
 
