@@ -343,7 +343,7 @@ def test_an_emergency_brake_says_what_it_cost():
     clf.class_model_ = replace(model, gap=0.25)
     told = " ".join(describe_trained(clf))
     assert "Structure (best found): proved to be within 9.09 % of the largest soft margin" in told
-    assert "trained on this structure, within 2e-01 of their optimum" in told
+    assert "trained on this structure, within 25.00 % of their optimum" in told
     clf.class_model_ = replace(model, gap=7.0)
     assert "with no bound on the distance to their optimum" in describe_trained(clf)[1]
 

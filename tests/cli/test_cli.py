@@ -339,6 +339,10 @@ def test_unusable_input_is_one_line_and_exit_code_1(toy: Path, tmp_path: Path) -
     )
     assert "measured numbers" in one_line_error(run("fit", toy, "-t", "size"))
     assert "is no file of `marginbn fit` or `learn`" in one_line_error(run("show", toy))
+    (tmp_path / "cut.json").write_text('{"format": ')
+    assert "cut.json: $: Input data was truncated" in one_line_error(
+        run("show", tmp_path / "cut.json")
+    )
     assert "--kind: there is no column 'sise'; did you mean 'size'?" in one_line_error(
         run("fit", toy, "-t", "y", "--kind", "sise=numeric")
     )

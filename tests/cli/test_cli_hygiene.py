@@ -191,8 +191,9 @@ def learn(folder: Path, labels: list[Any], name: str = "=name") -> tuple[Path, P
 def test_labels_are_written_as_they_are(tmp_path: Path) -> None:
     model, table = learn(tmp_path, LABELS)
     target = tmp_path / "p.csv"
-    assert run("predict", model, table, "--proba", "-o", target).exit_code == 0
+    assert run("predict", model, table, "--keep", "=name", "-o", target).exit_code == 0
     with open(target, newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
-    assert header[0] == "=name"
-    assert {row[0] for row in rows} == {label.strip() for label in LABELS}
+    assert header[:2] == ["=name", "=name_predicted"]
+    for cells in zip(*(row[:2] for row in rows), strict=True):
+        assert {cell.strip() for cell in cells} == {label.strip() for label in LABELS}

@@ -91,7 +91,7 @@ def test_the_statement_is_printed(table: Path, proof: Path, model: Path) -> None
         f"all the 100 rows of {table}, total weight 100,",
         "all sets of at most 2 parents, for features none or with the class among them",
         "required no arcs forbidden no arcs",
-        "a gap of at most 1e-06 counts as optimal: this structure is",
+        "a gap of at most 0.0001 % counts as optimal: this structure is",
         "Checked against what you gave: --data, --model.",
     ):
         assert part in text

@@ -194,11 +194,13 @@ def measured(predicted: list[str], labels: list[str]) -> Quality:
 
 
 def test_numbers_read_well() -> None:
-    assert [percent(x) for x in (0.0, 1.0, 0.123456, 1e-8, math.inf)] == [
+    assert [percent(x) for x in (0.0, 1.0, 0.123456, 2.4e-5, 1e-6, 1e-8, math.inf)] == [
         "0 %",
         "100.00 %",
         "12.35 %",
-        "1e-06 %",
+        "0.0024 %",
+        "0.0001 %",
+        "< 0.0001 %",
         "unknown",
     ]
     assert [number(x) for x in (110.05551, -math.inf)] == ["110.0555", "unknown"]

@@ -89,13 +89,21 @@ def test_the_model_is_one_network_and_said_so(folder: Path) -> None:
     assert "Structure (proved): largest soft margin of all networks in which left points" in told
 
 
-def test_one_unit_for_each_measure(folder: Path) -> None:
-    """Shares are in per cent and scores are not, whatever prints them."""
+def test_one_unit_for_each_measure(folder: Path, tmp_path: Path) -> None:
+    """Shares and gaps are in per cent and scores are not, whatever prints them."""
     shown = " ".join(run("show", folder / "m.json").stdout.split())
     for measure in ("accuracy", "balanced accuracy", "calibration error"):
         assert re.search(rf"{measure} [\d.]+ %", shown), measure
         assert not re.search(rf"{measure} 0\.\d+\b(?! %)", shown), measure
-    assert not re.search(r"\de-\d+ % *\)", shown)
+    model, proof = tmp_path / "p.json", tmp_path / "p.mbc"
+    options = ("-t", "left", "-o", model, "--certificate", proof)
+    found = run("fit", folder / "t.csv", *options)
+    verified = run("verify", proof, "--model", model, "--data", folder / "t.csv").stdout
+    assert "a gap of at most 0.0001 % counts as optimal" in verified
+    assert re.search(r"penalised loss within [\d.]+ % of its minimum", " ".join(verified.split()))
+    for text in (shown, found.output, verified):
+        assert re.search(r"(gap|within) (< )?[\d.]+ %", text)
+        assert not re.search(r"\de-\d", text)
 
 
 def test_dates_are_the_same_in_python_and_in_a_file(clf: BNClassifier, folder: Path) -> None:

@@ -39,6 +39,7 @@ from threadpoolctl import ThreadpoolController
 
 from marginbn.class_model.basis import Design, TableCells, family_pairs
 from marginbn.class_model.kernels.inputs import Codes
+from marginbn.network.wording import percent
 from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.structure import Structure
@@ -199,7 +200,7 @@ class ClassModel:
     def nearness(self) -> str:
         """How near the parameters are to their optimum; a gap above 1 says nothing, as J > 0."""
         if self.gap < 1.0:
-            return f"within {self.gap:.0e} of their optimum"
+            return f"within {percent(max(self.gap, 1e-6))} of their optimum"
         return "with no bound on the distance to their optimum"
 
     def bound_gap(self, value: float, gradient: FloatArray) -> float:

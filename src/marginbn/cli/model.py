@@ -47,9 +47,10 @@ def load_any(model: Path, certificate: Path | None = None) -> Any:
         return load_network(model)
     try:
         found: Any = load_model(model, object)
-    except FormatError as error:
-        if "JSON is malformed" not in str(error):
-            raise
+    except FormatError:
+        with model.open("rb") as stream:
+            if stream.read(1) == b"{":  # as every model begins
+                raise
         raise InputError(
             f"{model} is no file of `marginbn fit` or `learn`; the model is named first"
         ) from None

@@ -285,7 +285,9 @@ class SolverOptions:
     gap: Annotated[
         float,
         search_option(
-            metavar="G", min=0, help="Stop at this relative gap between objective and bound."
+            metavar="G",
+            min=0,
+            help="Stop at this relative gap between objective and bound, as a fraction.",
         ),
     ] = 1e-6
     jobs: JobsOption = None

@@ -222,7 +222,7 @@ Exit codes:
   2    wrong options
   3    a search stopped early (limit, Ctrl-C, SIGTERM, SIGHUP); the best
        structure found is used, and all files are written
-  4    `verify --strict`: not proved, a gap above 1e-6, or reservations
+  4    `verify --strict`: not proved, a gap above 0.0001 %, or reservations
   130  interrupted before there was a result; 143 by SIGTERM, 129 by SIGHUP"""
 
 

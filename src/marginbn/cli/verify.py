@@ -22,7 +22,7 @@ from marginbn.cli.running import (
     print_verdict,
     text_width,
 )
-from marginbn.network.wording import counted, hanging, listing
+from marginbn.network.wording import counted, hanging, listing, percent
 
 if TYPE_CHECKING:
     from marginbn.proof.checker import Verdict
@@ -62,7 +62,8 @@ def verify(
         bool,
         statement_option(
             "--strict",
-            help="Exit with code 4 unless the proof has a gap of at most 1e-6 and no reservations.",
+            help="Exit with code 4 unless the proof has a gap of at most 0.0001 % and no "
+            "reservations.",
         ),
     ] = False,
     data: Annotated[
@@ -185,7 +186,7 @@ class Checked:
         if gap == math.inf:
             told.append("the trained tables are not checked without --data")
         elif gap is not None and gap > PROOF_TOLERANCE:
-            told.append(f"the trained tables are only proved to be within {gap:.2g}")
+            told.append(f"the trained tables are only proved to be within {percent(gap)}")
         return told
 
     @property
@@ -193,7 +194,9 @@ class Checked:
         """Why --strict is not satisfied."""
         told = [self.reason] if self.reason else []
         if self.verdict.gap > PROOF_TOLERANCE:
-            told.append(f"the gap is {self.verdict.gap:.2g}, more than {PROOF_TOLERANCE:g}")
+            told.append(
+                f"the gap is {percent(self.verdict.gap)}, more than {percent(PROOF_TOLERANCE)}"
+            )
         return [*told, *([] if self.reason else self.reservations)]
 
     @property
@@ -281,7 +284,7 @@ def describe(checked: Checked, width: int = 80) -> str:
         lines_of_told = [line for text in told for line in hanging("- ", text, width)]
         more = f", with {counted(len(told), 'reservation')}" if told else ""
         head = [
-            f"VERIFIED, gap {100 * verdict.gap:.2g} %{more}",
+            f"VERIFIED, gap {percent(verdict.gap)}{more}",
             *(["You did not ask for this:", *lines_of_told, ""] if told else []),
             *_theorem(checked, width),
         ]
@@ -328,8 +331,9 @@ def statement_lines(checked: Checked) -> Iterator[tuple[str, str]]:
         if label in ("features", "variables") and rows is not None and rows.left_out:
             yield "LEFT OUT", f"{counted(len(rows.left_out), 'column')}: {listing(rows.left_out)}"
     if gap is not None and gap < math.inf:
-        yield "tables", f"trained; penalised loss within {gap:.2g} of its minimum"
-    text = f"a gap of at most {PROOF_TOLERANCE:g} counts as optimal"
+        within = percent(max(gap, PROOF_TOLERANCE))
+        yield "tables", f"trained; penalised loss within {within} of its minimum"
+    text = f"a gap of at most {percent(PROOF_TOLERANCE)} counts as optimal"
     if not checked.reason:
         text += f": this structure {'is' if verdict.gap <= PROOF_TOLERANCE else 'may not be'}"
     yield "tolerance", text

@@ -33,17 +33,17 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A fraction in per cent; tiny but positive ones do not read as zero.
+    """A fraction in per cent; tiny but positive ones do not read as zero, nor as powers of ten.
 
     Examples
     --------
-    >>> percent(0.00404), percent(0.0), percent(1e-7), percent(float("inf"))
-    ('0.40 %', '0 %', '1e-05 %', 'unknown')
+    >>> percent(0.00404), percent(0.0), percent(1e-6), percent(1e-7), percent(float("inf"))
+    ('0.40 %', '0 %', '0.0001 %', '< 0.0001 %', 'unknown')
     """
     if not math.isfinite(fraction):
         return "unknown"
     if 0 < fraction < 5e-5:
-        return f"{100 * fraction:.0e} %"
+        return "< 0.0001 %" if fraction < 1e-6 else f"{100 * fraction:.2g} %"
     return f"{100 * fraction:.2f} %" if fraction else "0 %"
 
 

@@ -163,7 +163,7 @@ class Statement:
                 f"it is not {self.objective!r}"
             )
         if self.gap is not None and not gap <= self.gap:
-            told.append(f"the proved gap is {gap!r}, larger than {self.gap!r}")
+            told.append(f"the proved gap is {100 * gap:.2g} %, larger than {100 * self.gap:g} %")
         return told
 
     def record(self) -> dict[str, Any]:
