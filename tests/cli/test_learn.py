@@ -155,3 +155,14 @@ def test_the_check_that_is_named_works(command: list[str], tmp_path: Path) -> No
     words = shlex.split(told.split("check it with `")[1].split("`")[0])
     assert words == ["marginbn", "verify", *map(str, (proof, "--model", model, "--data", table))]
     assert run(*words[1:]).exit_code == DONE
+
+
+def test_the_page_of_a_network_follows_the_scheme_and_wraps(tmp_path: Path) -> None:
+    """Dark where the reader has it; on a phone the words about arcs are not cut."""
+    model, page = tmp_path / "n.json", tmp_path / "n.html"
+    assert run("learn", "corral", "-o", model).exit_code == 0
+    assert run("report", model, "-o", page).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert ":root{color-scheme:light dark;" in text
+    assert ".arcs{white-space:pre-wrap}" in text
+    assert '<pre class="arcs">' in text

@@ -7,7 +7,13 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from marginbn import BNClassifier, MaxMarginBNClassifier, NaiveBayesClassifier, Search
+from marginbn import (
+    BNClassifier,
+    MaxMarginBNClassifier,
+    NaiveBayesClassifier,
+    Search,
+    make_report,
+)
 from marginbn.report.comparison import read_rows
 from marginbn.report.effects import (
     BARS,
@@ -18,6 +24,7 @@ from marginbn.report.effects import (
     count_by_class,
     effect_values,
     group_states,
+    is_weighted,
     measure_effects,
     wilson,
 )
@@ -59,6 +66,24 @@ def test_counts_points_and_bands_by_hand() -> None:
     assert wilson(np.array(0.0), np.array(0.0))[1] == pytest.approx(1.0)
     (effects,) = measure_effects(fitted, read_rows(fitted, X, y)) or ()
     assert effects.counts.tolist() == [[3, 1], [1, 5]]
+
+
+def test_bands_of_weighted_rows_hold_the_curve(iris):
+    """Counted rows know nothing of weights, so that their bands would miss the probabilities."""
+    X, y = iris
+    X, y = X[40:], y[40:]  # ten of a class against fifty each
+    for fitted in (
+        NaiveBayesClassifier(class_weight="balanced").fit(X, y),
+        NaiveBayesClassifier().fit(X, y, sample_weight=np.where(y == y.iloc[0], 5.0, 1.0)),
+    ):
+        assert is_weighted(fitted)
+        for effect in measure_effects(fitted, read_rows(fitted, X, y)) or ():
+            low, high = effect.band
+            assert ((low <= effect.values) & (effect.values <= high)).all()
+        assert "They are weighted: probabilities and numbers" in make_report(fitted, X, y).html
+    plain = NaiveBayesClassifier().fit(X, y)
+    assert not is_weighted(plain)
+    assert "weighted" not in make_report(plain, X, y).html.partition('id="details"')[0]
 
 
 def test_without_rows_the_network_says_how_many_there_are(iris):

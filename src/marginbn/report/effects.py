@@ -16,6 +16,7 @@ from the bins of the network.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
@@ -123,11 +124,20 @@ def measure_effects(
     counts = [classifier.n_samples_ * joint for joint in joints]
     columns: Sequence[Column | None] = [None] * len(joints)
     if rows is not None:
-        counts = count_by_class(classifier, rows)
+        if not is_weighted(classifier):  # a band of counted rows would miss the curve
+            counts = count_by_class(classifier, rows)
         columns = classifier.prepare(rows.features).columns
     return tuple(
         Effect(i + 1, joint, count, _axis(classifier, i, joint, column))
         for i, (joint, count, column) in enumerate(zip(joints, counts, columns, strict=True))
+    )
+
+
+def is_weighted(classifier: BaseBNClassifier) -> bool:
+    """Whether some training rows counted more than others, as far as the model knows."""
+    weight, n_rows = classifier.evidence_.total_weight, classifier.n_samples_
+    return classifier.class_weight is not None or (
+        weight is not None and not math.isclose(weight, n_rows, rel_tol=1e-9)
     )
 
 

@@ -185,13 +185,15 @@ REVERSIBLE = (
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<style>body{{font-family:system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}}
+<style>:root{{color-scheme:light dark;background:Canvas;color:CanvasText}}
+body{{font-family:system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}}
 th{{text-align:left;padding-right:1.5rem;vertical-align:top}}pre{{overflow-x:auto}}
+.arcs{{white-space:pre-wrap}}
 svg{{max-width:100%;height:auto}}</style></head>
 <body><h1>{title}</h1><p><strong>{verdict}</strong></p>
 <table>{facts}</table>
 <h2>Network</h2>{figure}
-<pre>{structure}</pre>
+<pre class="arcs">{structure}</pre>
 <h2>Tables</h2><pre>{tables}</pre></body></html>
 """
 

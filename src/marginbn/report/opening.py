@@ -17,7 +17,7 @@ from marginbn.report import charts
 from marginbn.report.charts import Child, Markup, element, join
 from marginbn.report.comparison import Judged
 from marginbn.report.contents import GIVES_AWAY, Report
-from marginbn.report.effects import Effect, Group, group_states
+from marginbn.report.effects import Effect, Group, group_states, is_weighted
 from marginbn.report.summary import caution, verdict
 
 DECIDING = 3
@@ -173,6 +173,11 @@ def _write_model(report: Report) -> Markup:
     rows, lost = counted(classifier.n_samples_, "row"), classifier.n_dropped_
     learned = f"Learned from {'' if lost else 'all '}{rows}"
     learned += f"; {lost} left out because of missing values." if lost else "."
+    if is_weighted(classifier):
+        learned += (
+            " They are weighted: probabilities and numbers of rows on this page are those of the "
+            "weighted rows, except for the measured quality."
+        )
     pairs: list[tuple[str, Child]] = [
         ("Kind", join("A Bayesian network: ", *describe_arcs(report))),
         ("Structure", _structure(report)),
@@ -223,10 +228,11 @@ def _probabilities(report: Report) -> str:
     if model is None:
         counted_text = "Counted in the rows. The network averages over whatever is not known. "
         return f"{counted_text}{caution(report.classifier)}".rstrip()
+    data = "weighted data" if is_weighted(report.classifier) else "data"
     return (
-        f"Trained on this structure, {model.nearness}. With one column "
-        "known, the answer is the share in the data; with all columns known, the trained model; "
-        "in between, a mean of the two."
+        f"Trained on this structure, {model.nearness}. With one column known, the answer is the "
+        f"share in the {data}; with all columns known, the trained model; in between, a mean of "
+        "the two."
     )
 
 
