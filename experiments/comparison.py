@@ -24,8 +24,8 @@ from experiments.results import (
 )
 
 NAMES = {"accuracy": "Accuracy in %", "log_loss": "Log loss", "brier": "Brier score"}
-OURS = "sm"
-"""Whose wins are counted."""
+OURS = ("bn", "sm")
+"""Whose wins are counted: the default and the classifier of the paper."""
 
 
 def methods_of(results: Results, methods: Sequence[str] | None = None) -> list[str]:
@@ -40,8 +40,8 @@ def grids(results: Results, methods: Sequence[str] | None = None) -> dict[str, G
     if not methods:
         return {}
     made = {"extended": overview(results, methods)}
-    if OURS in methods and len(methods) > 1:
-        made["duels"] = duels(results, methods)
+    if len(methods) > 1:
+        made |= {f"duels-{own}": duels(results, methods, own) for own in OURS if own in methods}
     return made | {measure: by_set(results, methods, measure) for measure in MEASURES}
 
 
@@ -69,8 +69,9 @@ def overview(results: Results, methods: Sequence[str]) -> Grid:
     )
     for measure in ("accuracy", "log_loss"):
         result = compare(figures[measure], methods, HIGHER_IS_BETTER[measure])
-        if result is not None and OURS in methods:
-            notes.append(statement(result, OURS, LABELS, NAMES[measure].removesuffix(" in %")))
+        if result is not None:
+            of = NAMES[measure].removesuffix(" in %")
+            notes += [statement(result, own, LABELS, of) for own in OURS if own in methods]
     header = ("method", "accuracy", "rank", "log loss", "rank", "Brier", "fit s", "predict s")
     return Grid("Extended comparison", header, tuple(rows), tuple(notes))
 
@@ -80,20 +81,20 @@ def _mean_seconds(results: Results, sets: list[str], method: str, stage: str) ->
     return float(np.mean(values)) if values else None
 
 
-def duels(results: Results, methods: Sequence[str]) -> Grid:
-    """Our estimator against every other on the data sets that the two have."""
+def duels(results: Results, methods: Sequence[str], own: str) -> Grid:
+    """One of ours against every other method on the data sets that the two have."""
     rows = []
     for other in methods:
-        if other == OURS:
+        if other == own:
             continue
         cells = []
         for measure in ("accuracy", "log_loss"):
-            figures = shared_figures(results, [OURS, other], measure)
+            figures = shared_figures(results, [own, other], measure)
             if not cells:
-                cells.append(Cell(str(len(common_sets(figures, [OURS, other])))))
-            cells.append(Cell(str(duel(figures, OURS, other, HIGHER_IS_BETTER[measure]))))
+                cells.append(Cell(str(len(common_sets(figures, [own, other])))))
+            cells.append(Cell(str(duel(figures, own, other, HIGHER_IS_BETTER[measure]))))
         rows.append((LABELS[other], tuple(cells)))
-    title = f"{LABELS[OURS]} against each: data sets won/tied/lost (Wilcoxon's p)"
+    title = f"{LABELS[own]} against each: data sets won/tied/lost (Wilcoxon's p)"
     return Grid(title, ("against", "data sets", "accuracy", "log loss"), tuple(rows))
 
 

@@ -54,7 +54,8 @@ def _sections(
     lines = [part for line in mixture(r["origin"] for r in records) for part in (line, "")]
     lines += [part for line in commits(records) for part in (line, "")]
     lines += heading("Networks and today's classifiers")
-    lines += _grids(more[name] for name in ("extended", "duels") if name in more)
+    of_ours = (f"duels-{own}" for own in comparison.OURS)
+    lines += _grids(more[name] for name in ("extended", *of_ours) if name in more)
     lines += _pictures(drawn, "critical_accuracy", "critical_log_loss")
     lines += heading("Tables of the paper")
     lines += _grids([tables.table1(records)])

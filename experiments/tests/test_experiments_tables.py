@@ -336,7 +336,7 @@ def test_extended():
         "50.00", "2.00", "0.7000", "2.00", "0.7000", "1.00", "0.50",
     ]  # fmt: skip
     assert "Over the 1 data sets that all 2 methods have." in made_grids["extended"].notes
-    assert [c.ours for c in dict(made_grids["duels"].rows)["NB"]] == [
+    assert [c.ours for c in dict(made_grids["duels-sm"].rows)["NB"]] == [
         "1", "1/0/0 (1.000)", "1/0/0 (1.000)",
     ]  # fmt: skip
     losses = made_grids["log_loss"]
