@@ -114,6 +114,8 @@ def test_pages_are_readable(browser, pages, name, dark, size):
     """No message, no request, nothing too wide, contrast AA, no bar behind a word, no cut name."""
     browser.open(pages[name][0], size, dark=dark)
     browser.run("document.querySelectorAll('.features .state')[1].click()")
+    if name == "wide" and size == WIDE:  # 57 features, folded
+        assert browser.run("return document.documentElement.scrollHeight") < 6000
     open_everything(browser)
     assert browser.overflow() == 0
     assert poor_contrasts(browser) == []
