@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import warnings
 from dataclasses import replace
 
@@ -22,10 +21,8 @@ from marginbn import (
     OptimalityWarning,
     Search,
     TANClassifier,
-    export_model,
     load_model,
     save_model,
-    verify_certificate,
 )
 from marginbn.class_model import choose
 from marginbn.class_model.basis import learn_cells
@@ -73,18 +70,6 @@ def test_the_structure_is_proved_and_the_class_points_at_every_feature(fitted):
     assert clf.structure_.parents[0] == ()
     assert all(0 in parents for parents in clf.structure_.parents[1:])
     assert clf.class_model_.gap <= 1e-6
-
-
-def test_both_checkers_accept_its_certificate(tmp_path):
-    from marginbn.proof import exact
-
-    X, y = shop(200)
-    path = tmp_path / "proof.mbc"
-    clf = BNClassifier(certificate=path).fit(X, y)
-    verdict = verify_certificate(path)
-    assert verdict.verified
-    assert verdict.objective == pytest.approx(clf.objective_, abs=1e-6)
-    assert exact.main([str(path)]) == 0
 
 
 @pytest.mark.parametrize("column", ["contract", "plan", "region"])
@@ -191,21 +176,6 @@ def test_a_model_file_that_does_not_fit_is_refused(fitted, tmp_path, change, wor
     path.write_text(json.dumps(model))
     with pytest.raises(FormatError, match=words):
         load_model(path)
-
-
-def test_the_sql_export_predicts_the_same(fitted, tmp_path):
-    clf, X, _ = fitted
-    export_model(clf, tmp_path / "model.sql", keep=["n"])
-    query = (tmp_path / "model.sql").read_text()
-    assert "marginbn predict answers it" in query.splitlines()[0]
-    database = sqlite3.connect(":memory:")
-    X.assign(n=range(len(X))).to_sql("data", database, index=False)
-    database.execute("INSERT INTO data VALUES (NULL, 'month', 'a', 'n', 700)")
-    rows = sorted(database.execute(query).fetchall())
-    found = np.array([row[2:] for row in rows[:-1]], dtype=float)
-    np.testing.assert_allclose(found, clf.predict_proba(X), rtol=0, atol=1e-9)
-    assert rows[-1][1:] == (None, None, None)
-    database.close()
 
 
 @pytest.mark.parametrize(
@@ -362,17 +332,6 @@ def test_a_search_that_ends_by_its_budget_of_work_blames_no_time_limit():
     assert "(stopped by its budget of work, not by a time limit)" in told
     assert "(proved)" not in told
     assert "--method max-margin --time-limit SECONDS searches for longer" in in_options(said)
-
-
-def test_weights_count_as_copies_in_the_trained_tables():
-    X, y = shop(80)
-    clf = NaiveBayesClassifier(parameters="trained").fit(X, y, sample_weight=np.full(80, 2.0))
-    value, gap = clf.class_model_.objective, clf.class_model_.gap
-    assert value > 0
-    assert gap <= 1e-6
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        clf.predict(X)
 
 
 def test_phases_after_the_search_are_told() -> None:

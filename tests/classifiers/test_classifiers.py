@@ -1,8 +1,6 @@
 """The six classifiers: scikit-learn's own checks, hand cases, and what users do to them."""
 
-import pickle
 import re
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -170,16 +168,6 @@ def test_missing_and_unseen_at_prediction(classifier):
     )
 
 
-@by_name
-def test_pickle_and_clone(classifier, iris):
-    """A pickled classifier predicts the same; a clone forgets."""
-    X, y = iris
-    clf = clone(classifier).fit(X, y)
-    again = pickle.loads(pickle.dumps(clf))
-    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
-    assert not hasattr(clone(clf), "network_")
-
-
 @pytest.mark.parametrize("classifier", CLASSIFIERS[:-1], ids=lambda c: type(c).__name__)
 @pytest.mark.filterwarnings("ignore:.*are repetitions of others")
 def test_weights_are_repetitions(classifier):
@@ -220,14 +208,6 @@ def test_grid_search_and_pipeline(iris):
     assert search.best_score_ > 0.85
     pipeline = make_pipeline(MDLPDiscretizer(), NaiveBayesClassifier(column_kinds="categorical"))
     assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.85
-
-
-def test_generative_score_is_both_parameter_and_method(iris):
-    """score= names the local score, .score(X, y) is the accuracy, clone keeps the parameter."""
-    X, y = iris
-    clf = clone(GenerativeBNClassifier(score="bdeu")).set_params(score="k2")
-    assert clf.get_params()["score"] == "k2"
-    assert 0.9 < clf.fit(X, y).score(X, y) <= 1
 
 
 @pytest.mark.parametrize("score", ["mdl", "bic", "aic", "loglik", "bdeu", "k2"])
@@ -336,12 +316,6 @@ def test_bad_search_settings(settings, message, iris):
         MaxMarginBNClassifier(**settings).fit(*iris)
 
 
-def test_no_warnings_on_clean_data(iris):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        MaxMarginBNClassifier().fit(*iris)
-
-
 @pytest.mark.parametrize(("dtype", "values"), [("boolean", [True, False]), ("Int64", [1, 0])])
 def test_classes_of_nullable_types_stay_what_they_are(dtype, values):
     """Booleans and whole numbers, where scikit-learn makes floats of them; none may be missing."""
@@ -350,15 +324,6 @@ def test_classes_of_nullable_types_stay_what_they_are(dtype, values):
     assert type(fitted.classes_.tolist()[0]) is type(values[0])
     with pytest.raises(InputError, match="y must not contain missing values"):
         NaiveBayesClassifier().fit([["a"], ["b"]], pd.Series([values[0], None], dtype=dtype))
-
-
-@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
-def test_duplicate_column_names_are_named(library):
-    frame = pd.DataFrame([[1, 2, 3], [4, 5, 6]], columns=["a", "b", "a"])
-    if library == "pyarrow":
-        frame = pa.Table.from_arrays([pa.array([1, 2])] * 3, names=["a", "b", "a"])
-    with pytest.raises(InputError, match=r"distinct.*'a'"):
-        NaiveBayesClassifier().fit(frame, [0, 1])
 
 
 def test_mixed_lists_keep_their_types():

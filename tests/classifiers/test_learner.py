@@ -26,7 +26,6 @@ from marginbn import (
     load_model,
     make_report,
     save_model,
-    verify_certificate,
     verify_model,
 )
 from marginbn.classifiers import learner as learner_module
@@ -291,11 +290,3 @@ def test_a_certificate_makes_a_claim_of_a_file_a_proof(tmp_path: Path) -> None:
     assert not verify_model(other, proof)
     assert verify_model(loaded, proof)
     assert "score: verified." in describe(loaded)
-
-
-def test_a_certificate_is_accepted(tmp_path: Path) -> None:
-    path = tmp_path / "proof.cert"
-    learner = BayesianNetworkLearner(certificate=path).fit(chain(100))
-    verdict = verify_certificate(path)
-    assert verdict
-    assert learner.status_ == "optimal"

@@ -95,26 +95,6 @@ def test_the_final_solve_starts_from_larger_gammas(monkeypatch: pytest.MonkeyPat
     assert clf.result_ is results[2]
 
 
-@pytest.mark.filterwarnings("ignore:.*gives the class away")
-def test_splits_are_stratified(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above 1000 rows 20 % of every class are held out; five folds otherwise."""
-    y = np.repeat([0, 1], [900, 300])
-    X = np.column_stack([y, np.arange(1200) % 2]).astype(str)
-    clf = classifier(cv=None, gammas=[1.0], max_parents=(1,))
-    seen: list[np.ndarray] = []
-
-    def scorer(_: Any, __: Any, held_out: Any) -> Any:
-        seen.append(held_out.labels)
-        return lambda gamma, structure: 0.0
-
-    monkeypatch.setattr(MaxMarginBNClassifierCV, "_scorer", scorer)
-    clf.fit(X, y)
-    assert [np.bincount(part).tolist() for part in seen] == [[180, 60]]
-    seen.clear()
-    clf.fit(X[:1000], y[:1000])
-    assert [np.bincount(part).tolist() for part in seen] == [[180, 20]] * 5
-
-
 def test_the_only_row_of_a_class_is_never_held_out() -> None:
     """Every fold knows every class, and log loss is that of rows that can be right."""
     X, y = rows(60, 2)
@@ -175,11 +155,6 @@ def test_ctrl_c_on_the_path_leads_to_the_final_solve(monkeypatch: pytest.MonkeyP
     clf = classifier(gammas=(1.0, 2.0, 4.0)).fit(X, y)
     assert len(calls) == 3 * 2 * 3 + 2 + 1
     assert clf.status_ == "optimal"
-
-
-def test_one_class_alone() -> None:
-    clf = classifier(cv=2).fit([["a"], ["b"], ["a"]], [1, 1, 1])
-    assert clf.predict([["a"]]).tolist() == [1]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
@@ -36,7 +35,6 @@ from marginbn.datasets import load_dataset
 from marginbn.export.formats import load_network as load_any
 from marginbn.report.comparison import MAJORITY
 from marginbn.solvers.result import TracePoint
-from tables import write_rows
 
 COMMANDS = [
     "inspect", "fit", "predict", "explain", "ask", "evaluate", "show", "report", "export", "learn",
@@ -420,25 +418,6 @@ def test_bugs_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- predict --------------------------------------------------------------------------------------
 
 
-def test_predict_agrees_with_python(iris_model: Path, tmp_path: Path) -> None:
-    """Classes and probabilities to the last digit, on stdout, in a file and as JSON."""
-    table = load_dataset("iris").train.drop("class")
-    classifier = load_model(iris_model)
-    expected, proba = classifier.predict(table).tolist(), classifier.predict_proba(table)
-    rows = list(csv.reader(io.StringIO(run("predict", iris_model, "iris", "--proba").stdout)))
-    assert rows[0] == ["class", "P(setosa)", "P(versicolor)", "P(virginica)"]
-    assert [row[0] for row in rows[1:]] == expected
-    assert [[float(v) for v in row[1:]] for row in rows[1:]] == proba.tolist()
-    as_json = json.loads(run("predict", iris_model, "iris", "--proba", "--json").stdout)
-    assert as_json["class"] == expected
-    assert as_json["P(setosa)"] == proba[:, 0].tolist()
-    result = run("predict", iris_model, "iris", "-o", tmp_path / "p.csv")
-    assert result.stdout == ""
-    rows = list(csv.reader((tmp_path / "p.csv").read_text().splitlines()))
-    assert [row[0] for row in rows] == ["class", *expected]
-    assert [float(row[1]) for row in rows[1:]] == proba.max(axis=1).tolist()
-
-
 def test_columns_are_matched_by_name(toy: Path, tmp_path: Path) -> None:
     """Order does not matter, others are ignored, unseen and missing values are summed out."""
     model, rows = tmp_path / "m.json", tmp_path / "rows.csv"
@@ -452,12 +431,6 @@ def test_columns_are_matched_by_name(toy: Path, tmp_path: Path) -> None:
     assert predicted["P(a)"][0] == pytest.approx(prior[0])  # nothing is known about this row
     assert predicted["P(a)"][2] == pytest.approx(prior[0])
     assert predicted["y"][1] == "a"
-
-
-def test_missing_columns_are_named(iris_model: Path, toy: Path) -> None:
-    line = one_line_error(run("predict", iris_model, toy))
-    assert "lacks columns" in line
-    assert "'petal width (cm)'" in line
 
 
 @pytest.mark.parametrize("sign", [" ", ":", "~", "^"])
@@ -575,17 +548,6 @@ def test_formulate_writes_the_problem(tmp_path: Path) -> None:
     options = ["--max-parents", 1, "--method", "max-margin"]
     fit = json.loads(run("fit", "corral", "--holdout", 0, "--json", *options).stdout)
     assert highs.getInfo().objective_function_value == pytest.approx(fit["objective"], rel=1e-6)
-
-
-def test_a_data_set_by_name_is_its_table(tmp_path: Path) -> None:
-    iris = load_dataset("iris").train
-    rows = zip(*(column.values.tolist() for column in iris.columns), strict=True)
-    write_rows(tmp_path / "iris.csv", iris.names, rows)
-    from_file = run("fit", tmp_path / "iris.csv", "-t", "class", "--method", "tan", "--json")
-    from_name = run("fit", "iris", "--method", "tan", "--json")
-    ours, theirs = json.loads(from_file.stdout), json.loads(from_name.stdout)
-    assert ours["objective"] == theirs["objective"]
-    assert ours["quality"] == theirs["quality"]
 
 
 def test_an_existing_file_wins_over_a_data_set(toy, tmp_path, monkeypatch):

@@ -123,15 +123,6 @@ def test_questions_to_a_network(tmp_path: Path) -> None:
     assert json.loads(run("show", network, "--json").stdout)["parents"]
 
 
-def test_a_number_falls_into_its_bin(tmp_path: Path) -> None:
-    model = tmp_path / "m.json"
-    run("learn", "iris", "-o", model, "-q")
-    found = json.loads(
-        run("ask", model, "petal length (cm)=1.5", "--show", "class", "--json").stdout
-    )
-    assert max(found["posterior"]["class"], key=found["posterior"]["class"].get) == "setosa"
-
-
 @pytest.mark.parametrize("limit", [(), ("--max-parents", 4)])
 def test_the_proof_of_a_network_is_that_of_its_model(tmp_path: Path, limit: tuple[object]) -> None:
     """Without a limit too, where scoring leaves out large parent sets that cannot win."""

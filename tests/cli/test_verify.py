@@ -405,16 +405,6 @@ def model(proof: Path) -> Path:
     return proof.with_suffix(".json")
 
 
-def test_verify_compares_a_model(model: Path, table: Path, tmp_path: Path) -> None:
-    assert run("verify", tmp_path / "model.cert", "--model", model)[0] == 0
-    rows = tmp_path / "fewer.csv"
-    rows.write_text("\n".join(table.read_text().splitlines()[:81]))
-    other, _ = fit(rows, "other")
-    code, text = run("verify", other, "--model", model)
-    assert code == 1
-    assert "fingerprint of the data is" in text
-
-
 def test_show_report_and_predict_claim_until_a_proof_was_checked(model, table, tmp_path):
     proof, page = tmp_path / "model.cert", tmp_path / "page.html"
     roads = (["show", model], ["predict", model, table], ["report", model, "-o", page])

@@ -95,22 +95,6 @@ def shortest_decimals(low, high):
 # --- by hand -----------------------------------------------------------------------------------
 
 
-def test_separated_classes_are_cut_once_in_the_middle():
-    """N = 6, gain 1 bit, cost (log2 5 + log2 7 - 2) / 6 = 0.52: the cut at 7 is accepted."""
-    cuts = unweighted_cuts([11.0, 1.0, 12.0, 2.0, 13.0, 3.0], [1, 0, 1, 0, 1, 0])
-    assert_array_equal(cuts, [7.0])
-
-
-def test_alternating_classes_are_not_cut():
-    """N = 4, best gain 0.311 bits, cost (log2 3 + log2 7 - 0.16) / 4 = 1.06: no cut."""
-    assert unweighted_cuts([1.0, 2.0, 3.0, 4.0], [0, 1, 0, 1]).size == 0
-
-
-def test_two_rows_of_two_classes_are_cut():
-    """N = 2, gain 1 bit, cost (log2 1 + log2 7 - 2) / 2 = 0.40: the cut is accepted."""
-    assert_array_equal(unweighted_cuts([3.0, 1.0], [0, 1]), [2.0])
-
-
 def test_a_cut_that_just_pays_is_accepted():
     """N = 5: saves 3.61 bits, costs log2 4 + log2 7 - 1.44 = 3.36; log2 5 would make it 3.69."""
     assert_array_equal(unweighted_cuts([1.0, 2.0, 2.0, 2.0, 2.0], [1, 0, 0, 0, 0]), [1.5])

@@ -51,14 +51,6 @@ def test_a_categorical_column_by_hand() -> None:
     assert codes.dtype == np.int32
 
 
-def test_cuts_come_from_the_training_rows_only() -> None:
-    coding = learn(numbers(*LOW_HIGH))
-    before = (coding.cuts, coding.variable)
-    coding.encode(numbers(*np.linspace(100, 200, 50)))
-    assert (coding.cuts, coding.variable) == before
-    assert learn(numbers(*(x + 100 for x in LOW_HIGH))).cuts == (108.0,)
-
-
 def test_weights_count_in_the_cuts() -> None:
     """A row of weight zero is absent: without its neighbours the cut moves to the next pair."""
     column, weights = numbers(*LOW_HIGH), np.ones(8)
@@ -71,11 +63,6 @@ def test_a_column_that_tells_nothing_is_one_state() -> None:
     coding = learn(numbers(5.0, 5.0, 5.0, 5.0))
     assert coding.variable.states == ("any number",)
     assert coding.encode(numbers(-3.0, np.nan)).tolist() == [0, -1]
-
-
-def test_unseen_categories_are_unknown() -> None:
-    coding = learn(letters("a", "b"))
-    assert coding.encode(letters("z", "b", None)).tolist() == [-1, 1, -1]
 
 
 def test_declared_categories_that_no_row_uses_are_no_states() -> None:
@@ -94,13 +81,6 @@ def test_categories_are_matched_by_label_not_by_code() -> None:
     ]
 
 
-@pytest.mark.parametrize("policy", ["drop", "error"])
-def test_only_the_state_policy_makes_a_state(policy: MissingPolicy) -> None:
-    coding = learn(letters("a", None, "b", "b"), policy)
-    assert coding.variable.states == ("a", "b")
-    assert coding.encode(letters(None)).tolist() == [-1]
-
-
 def test_missing_values_become_a_state_of_their_own() -> None:
     coding = learn(letters("a", None, "b", "b"), "state")
     assert coding.variable.states == ("a", "b", MISSING_LABEL)
@@ -110,13 +90,6 @@ def test_missing_values_become_a_state_of_their_own() -> None:
     codes = sizes.encode(numbers(np.nan, 1.0, 99.0))
     assert codes.tolist() == [2, 0, 1]
     assert codes.dtype == np.int32
-
-
-def test_no_missing_value_in_training_makes_no_state() -> None:
-    """A state that training never saw is not made; a later missing value is unknown."""
-    coding = learn(letters("a", "b"), "state")
-    assert coding.variable.states == ("a", "b")
-    assert coding.encode(letters(None)).tolist() == [-1]
 
 
 def test_a_category_called_missing_keeps_its_name() -> None:

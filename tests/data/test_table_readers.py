@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import arff as scipy_arff
 
-from marginbn.data.table import as_table, open_file, read_table
+from marginbn.data.table import open_file, read_table
 from marginbn.exceptions import FormatError, InputError
 from tables import write_rows
 
@@ -390,21 +390,6 @@ def test_scipy_agrees_on_arff(tmp_path: Path) -> None:
 # --- Parquet --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def parquet(tmp_path: Path) -> Path:
-    path = tmp_path / "t.parquet"
-    frame = pl.DataFrame({"a": [1, None, 2], "b": ["x", "y", None], "c": [0.5, 1.5, None]})
-    frame.write_parquet(path)
-    return path
-
-
-def test_parquet(parquet: Path) -> None:
-    table = read_table(parquet, kinds={"a": "categorical"})
-    assert table.column("a").values.tolist() == [1, None, 2]
-    assert table.column("b").values.tolist() == ["x", "y", None]
-    np.testing.assert_array_equal(table.column("c").values, [0.5, 1.5, np.nan])
-
-
 def test_a_long_constant_parquet_column_is_no_bomb(tmp_path: Path) -> None:
     """A million and a half equal values in few bytes are a table like any other."""
     path = tmp_path / "t.parquet"
@@ -416,15 +401,3 @@ def test_a_long_constant_parquet_column_is_no_bomb(tmp_path: Path) -> None:
 def test_damaged_parquet(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"t\.parquet: not a readable Parquet file"):
         read_table(written(tmp_path, b"PAR1 but not really", "t.parquet"))
-
-
-def test_files_and_frames_agree(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"code": [1, 2, 2], "size": [0.25, 1.5, 3.0], "word": ["x", "y", "x"]})
-    frame.write_csv(tmp_path / "t.csv")
-    frame.write_parquet(tmp_path / "t.parquet")
-    tables = [as_table(frame), read_table(tmp_path / "t.csv"), read_table(tmp_path / "t.parquet")]
-    seen = {
-        tuple((c.name, c.kind, c.categories, tuple(c.values)) for c in table.columns)
-        for table in tables
-    }
-    assert len(seen) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -126,18 +125,6 @@ def test_files_that_cannot_be_read(name: str, tmp_path: Path) -> None:
     path.write_bytes(b"a\nb\xff\n")
     with pytest.raises(FormatError, match=r"line 2: byte 0xff is not|JSON is malformed"):
         load_network(path, name)
-
-
-@settings(deadline=None, max_examples=100)
-@given(name=st.sampled_from(READABLE), content=st.binary(max_size=200))
-def test_any_bytes_are_read_or_refused(name: str, content: bytes) -> None:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "n"
-        path.write_bytes(content)
-        with suppress(InputError):
-            load_network(path, format=name)
 
 
 @settings(deadline=None)

@@ -58,25 +58,6 @@ def test_a_missing_parent_by_hand() -> None:
     assert grass.condition == "grass = wet given sprinkler missing"
 
 
-def test_a_missing_leaf_says_nothing() -> None:
-    """Without the grass the others count as in their tables."""
-    (explanation,) = explain_codes(sprinkler(), RAIN, np.array([[0, -1]]), ["yes"])
-    expected = {"rain": math.log(0.25), "sprinkler": math.log(0.99 / 0.6), "grass": 0.0}
-    assert by_variable(explanation) == pytest.approx(expected)
-
-
-def test_the_class_may_have_parents() -> None:
-    """Its parents contribute nothing, the class the ratio of its own table."""
-    network = BayesianNetwork(
-        Structure(((1,), ())),
-        (Variable("c", ("n", "y")), Variable("x", ("0", "1"))),
-        (np.log([[0.9, 0.1], [0.3, 0.7]]), np.log([0.5, 0.5])),
-    )
-    known, missing = explain_codes(network, np.array(["n", "y"]), np.array([[0], [-1]]))
-    assert by_variable(known) == pytest.approx({"c": math.log(9), "x": 0.0})
-    assert by_variable(missing) == pytest.approx({"c": math.log(0.6 / 0.4), "x": 0.0})
-
-
 def chain_rule_term(
     network: BayesianNetwork, features: dict[int, int], i: int, label: int, rival: int
 ) -> float:

@@ -40,19 +40,6 @@ def test_most_probable_explanation_of_wet_grass_is_the_sprinkler() -> None:
     assert log_probability == pytest.approx(math.log(0.8 * 0.4 * 0.9))
 
 
-def test_axes_of_a_joint_posterior_follow_the_query() -> None:
-    """Asking for (grass, rain) transposes the answer for (rain, grass)."""
-    network = sprinkler()
-    np.testing.assert_array_equal(
-        network.posterior_array(["grass", "rain"]), network.posterior_array(["rain", "grass"]).T
-    )
-
-
-def test_without_evidence_the_log_evidence_is_zero() -> None:
-    """The probability of nothing in particular is one."""
-    assert sprinkler().log_evidence() == 0.0
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_posterior_equals_enumeration(seed: int) -> None:
     network = random_network(seed, n_variables=7, zeros=0.2)

@@ -5,7 +5,6 @@ One small table has dates, an interaction and missing values.
 
 from __future__ import annotations
 
-import datetime
 import inspect
 import json
 import os
@@ -18,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.datasets import load_iris
 from typer.testing import CliRunner
@@ -81,14 +79,6 @@ def run(*args: object, **options: Any) -> Any:
     return result
 
 
-def test_the_model_is_one_network_and_said_so(folder: Path) -> None:
-    """No mean of models with weights that add up to nothing, no kinds of coding in its name."""
-    told = (folder / "printed.txt").read_text(encoding="utf-8")
-    told += run("show", folder / "m.json").stdout
-    assert not re.search(r"\d\.\d+ x|with lines|with steps|of its kind|candidate", told)
-    assert "Structure (proved): largest soft margin of all networks in which left points" in told
-
-
 def test_one_unit_for_each_measure(folder: Path, tmp_path: Path) -> None:
     """Shares and gaps are in per cent and scores are not, whatever prints them."""
     shown = " ".join(run("show", folder / "m.json").stdout.split())
@@ -104,36 +94,6 @@ def test_one_unit_for_each_measure(folder: Path, tmp_path: Path) -> None:
     for text in (shown, found.output, verified):
         assert re.search(r"(gap|within) (< )?[\d.]+ %", text)
         assert not re.search(r"\de-\d", text)
-
-
-def test_dates_are_the_same_in_python_and_in_a_file(clf: BNClassifier, folder: Path) -> None:
-    """datetime64 of pandas, date objects, polars and texts give the model of the CSV file."""
-    X, y = customers()
-    X = X.drop(columns="age")
-    days = [stamp.date() for stamp in X["joined"]]
-    tables: list[Any] = [
-        X,
-        X.assign(joined=days),
-        X.assign(joined=[day.isoformat() for day in days]),
-        pl.DataFrame({**X.to_dict("list"), "joined": days}),
-        pl.DataFrame(
-            {
-                **X.to_dict("list"),
-                "joined": [datetime.datetime.combine(d, datetime.time()) for d in days],
-            }
-        ),
-    ]
-    networks = [TANClassifier().fit(table, y.to_list()).network_ for table in tables]
-    assert all(network.structure == networks[0].structure for network in networks)
-    assert all(
-        np.array_equal(a, b)
-        for network in networks
-        for a, b in zip(network.log_tables, networks[0].log_tables, strict=True)
-    )
-    saved = json.loads((folder / "m.json").read_text(encoding="utf-8"))
-    names = [variable["name"] for variable in saved["network"]["variables"]]
-    assert names == list(clf.network_.names)
-    assert "joined year" in names
 
 
 def test_classes_that_are_numbers_stay_in_order(tmp_path: Path) -> None:
@@ -196,12 +156,6 @@ def test_importances_are_one_number(clf: BNClassifier, folder: Path) -> None:
     assert record["importances"] == pytest.approx(found, abs=1e-12)
     report = Report(clf, "t", effects=effects)
     assert clf.network_.names[report.order[0]] == max(points, key=points.__getitem__)
-
-
-def test_the_report_contradicts_no_log(clf: BNClassifier) -> None:
-    """It learns nothing again from resampled rows, and speaks of none."""
-    page = make_report(clf, *customers()).html
-    assert not re.search(r"bootstrap|resampl", page, re.IGNORECASE)
 
 
 def test_counted_margin_networks_warn_about_incomplete_rows(tmp_path: Path) -> None:
