@@ -183,23 +183,6 @@ def test_weights_are_repetitions(classifier):
         assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-12)
 
 
-@by_name
-@pytest.mark.parametrize("missing", ["drop", "state", "error"])
-def test_missing_at_fit(classifier, missing):
-    frame, y = mixed_frame()
-    frame.loc[:9, "a"] = None
-    clf = clone(classifier).set_params(missing=missing)
-    if missing == "drop":
-        with pytest.warns(DataWarning, match="10 of 120 rows"):
-            clf.fit(frame, y)
-        assert clf.n_dropped_ == 10
-    elif missing == "state":
-        assert clf.fit(frame, y).network_.variables[1].states == ("x", "y", "(missing)")
-    else:
-        with pytest.raises(InputError, match=r"\['a'\]"):
-            clf.fit(frame, y)
-
-
 def test_grid_search_and_pipeline(iris):
     X, y = iris
     search = GridSearchCV(

@@ -54,15 +54,6 @@ def test_features_with_a_single_state_get_no_arc() -> None:
     assert augmented_tree(data).parents == ((), (), (0,))
 
 
-def test_information_is_zero_where_features_are_independent_given_the_class() -> None:
-    """And positive where one is a copy of the other."""
-    rows = [(c, i, j, i) for c in range(2) for i in range(2) for j in range(3)]
-    data = EncodedData(np.array(rows), np.ones(len(rows)), make_variables((2, 2, 3, 2)))
-    found = _information(data, [1, 2, 3])
-    assert np.allclose(found[0], [0, 0, np.log(2)], atol=1e-12)
-    assert np.array_equal(found, found.T)
-
-
 def test_pairs_that_are_many_are_counted_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the compiled kernel, also in small blocks; whole weights leave no rounding."""
     data = dependent_rows(300, 0)

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from marginbn import NaiveBayesClassifier, load_model, save_model
-from marginbn.data.table import as_column, as_table, read_table
+from marginbn.data.table import as_column, as_table
 from marginbn.data.texts import date_parts, kinds_of_dates
 from marginbn.exceptions import DataWarning, InputError
 
@@ -41,20 +41,6 @@ def test_parts_are_the_calendar_s(source: Any) -> None:
         else:
             assert (year.numbers[row], month.values[row]) == (day.year, day.month)
             assert weekday.values[row] == calendar.day_name[day.weekday()]
-
-
-def test_files_have_dates_too(tmp_path: Path) -> None:
-    """As text in CSV, as strings in ARFF."""
-    csv, arff = tmp_path / "t.csv", tmp_path / "t.arff"
-    csv.write_text("d,e\n2024-05-31,1\n,2\n")
-    arff.write_text(
-        "@relation r\n@attribute d string\n@attribute e numeric\n@data\n2024-05-31,1\n?,2\n"
-    )
-    for path in (csv, arff):
-        assert read_table(path, kinds={"d": "date"}).column("d").values.tolist() == [
-            "2024-05-31",
-            None,
-        ]
 
 
 def test_what_is_no_date_is_refused_with_the_remedy() -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.ipc
 import pytest
 
 from marginbn import (
@@ -23,8 +21,6 @@ from marginbn.data.source import row_pieces
 from marginbn.data.table import as_stream
 from marginbn.data.training import survey
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
-
-PYARROW = int(pyarrow.__version__.partition(".")[0])
 
 pytestmark = pytest.mark.filterwarnings("ignore:the bins of .* come from")
 
@@ -185,23 +181,6 @@ def test_amounts_and_dates_are_found_in_pieces(table: Any, tmp_path: Path) -> No
     with pytest.warns(DataWarning, match="rare categories merged"):
         kept = NaiveBayesClassifier(column_kinds=kinds).fit(path, "kind")
     assert len(kept.coding_.columns) == 6
-
-
-@pytest.mark.skipif(PYARROW < 24, reason="earlier pyarrow does not compare string views")
-def test_string_views_and_decimals_give_the_model_of_the_table_in_memory(tmp_path: Path) -> None:
-    """Files of polars have string views; decimals are the nearest floats, as those of Python."""
-    polars = pytest.importorskip("polars")
-    columns = columns_of()
-    prices = [Decimal(f"{price:.3f}") for price in columns["size"].tolist()]
-    frame = polars.DataFrame(columns | {"price": polars.Series(prices, dtype=polars.Decimal(9, 3))})
-    frame.write_ipc(tmp_path / "t.arrow")
-    assert "string_view" in str(pyarrow.ipc.open_file(tmp_path / "t.arrow").schema)
-    found = NaiveBayesClassifier().fit(tmp_path / "t.arrow", "kind")
-    rows = [{**row, "price": price} for row, price in zip(frame.to_dicts(), prices, strict=True)]
-    for row in rows:
-        row.pop("kind")
-    expected = NaiveBayesClassifier().fit(rows, columns["kind"])
-    assert found.coding_ == expected.coding_
 
 
 @pytest.mark.parametrize("limit", [3.0, None])

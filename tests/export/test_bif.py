@@ -8,13 +8,11 @@ from hypothesis import given, settings
 
 from exchange import (
     FILES,
-    SEEDS,
     assert_only_our_errors,
     assert_refused,
     assert_same_posteriors,
     damaged,
     garden,
-    nasty_network,
 )
 from marginbn.export.bif import network_from_bif, network_to_bif
 from marginbn.export.formats import load_network
@@ -45,14 +43,6 @@ def test_the_text_by_hand() -> None:
     assert "  table 0.8, 0.2;" in lines
     assert "probability ( grass | rain, sprinkler ) {" in lines
     assert "  ( yes, low ) 0.125, 0.25, 0.625;" in lines
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_every_network_comes_back_bit_for_bit(seed: int) -> None:
-    network = nasty_network(seed)
-    back = network_from_bif(network_to_bif(network))
-    assert back == network
-    assert_same_posteriors(back, network, seed)
 
 
 @pytest.mark.parametrize("name", ["pgmpy.bif", "pyagrum.bif"])

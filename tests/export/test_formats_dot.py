@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbn.exceptions import InputError
-from marginbn.export.formats import network_to_dot, quote_dot, save_network
+from marginbn.export.formats import network_to_dot, quote_dot
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.encoded import Variable
 from marginbn.problem.structure import Structure
-from networks import random_network, sprinkler
+from networks import sprinkler
 
 
 def test_the_sprinkler_graph() -> None:
@@ -44,11 +41,3 @@ def test_connected_to_nothing_is_grey() -> None:
     variables = (Variable("class", ("a", "b")), Variable("x", ("0", "1")))
     network = BayesianNetwork(Structure(((), ())), variables, (half, half))
     assert 'v1 [label="x", color="#999999"' in network_to_dot(network)
-
-
-def test_the_file_holds_the_text(tmp_path: Path) -> None:
-    network = random_network(3, n_variables=5)
-    save_network(network, tmp_path / "n.dot")
-    assert (tmp_path / "n.dot").read_text(encoding="utf-8") == network_to_dot(network)
-    with pytest.raises(InputError, match="cannot write"):
-        save_network(network, tmp_path / "no" / "n.dot")

@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.network import class_joint as classwise
@@ -42,12 +40,6 @@ def test_wet_grass_with_unknown_sprinkler_by_hand() -> None:
     np.testing.assert_allclose(np.exp(answer), [expected], rtol=1e-14)
 
 
-def test_with_every_feature_missing_the_prior_remains() -> None:
-    """Barren features sum to one."""
-    answer = sprinkler().log_joint_per_class(np.array([[0, -1, -1]]))
-    np.testing.assert_allclose(answer, np.log([[0.8, 0.2]]), rtol=1e-14)
-
-
 @pytest.mark.parametrize("missing", [0.0, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("seed", range(12))
 def test_missing_features_are_summed_out_exactly(seed: int, missing: float) -> None:
@@ -76,28 +68,6 @@ def test_batching_changes_no_answer(
     monkeypatch.setattr(classwise, "_BATCH_CELLS", cells)
     monkeypatch.setattr(classwise, "_CHUNK", 23)
     np.testing.assert_allclose(network.log_joint_per_class(codes), expected, rtol=1e-11)
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.integers(0, 10_000))
-def test_complete_rows_agree_with_the_log_joint(seed: int) -> None:
-    network = random_network(seed, n_variables=5)
-    codes = random_rows(network, 10, 0.0, seed)
-    per_class = network.log_joint_per_class(codes)
-    for label in range(network.n_classes):
-        codes[:, 0] = label
-        np.testing.assert_allclose(network.log_joint(codes), per_class[:, label], rtol=1e-13)
-
-
-def test_the_class_may_have_parents_that_are_missing() -> None:
-    network = BayesianNetwork(
-        Structure(((1,), ())),
-        (Variable("class", ("a", "b")), Variable("x", ("0", "1"))),
-        (np.log([[0.9, 0.1], [0.3, 0.7]]), np.log([0.25, 0.75])),
-    )
-    expected = [0.25 * 0.9 + 0.75 * 0.3, 0.25 * 0.1 + 0.75 * 0.7]
-    answer = network.log_joint_per_class(np.array([[0, -1]]))
-    np.testing.assert_allclose(np.exp(answer), [expected], rtol=1e-14)
 
 
 def test_no_rows_give_no_answers() -> None:
@@ -138,13 +108,3 @@ def test_a_hopeless_elimination_is_refused() -> None:
     codes[1, 1 : n + 1] = -1
     with pytest.raises(ProblemTooLargeError, match="limit"):
         network.log_joint_per_class(codes)
-
-
-@pytest.mark.parametrize("poolable", [True, False])
-def test_every_row_is_in_exactly_one_batch(poolable: bool) -> None:
-    """Pooled or not, no row is summed out twice or forgotten."""
-    hidden = np.random.default_rng(0).random((4, 500)) < 0.3
-    batches = list(classwise._batches(hidden, lambda _: poolable))
-    assert sorted(np.concatenate(batches).tolist()) == list(range(500))
-    alone = [b for b in batches if (hidden[:, b] == hidden[:, b[:1]]).all()]
-    assert len(batches) - len(alone) == (1 if poolable else 0)

@@ -218,8 +218,6 @@ def test_explanations_are_a_list() -> None:
         (lambda clf: clf.explain(WEATHER, ["stay"]), r"one label per row, 4, got shape \(1,\)"),
         (lambda clf: clf.explain(WEATHER, ["go"] * 4), r"y holds 'go'.*\['leave', 'stay'\]"),
         (lambda clf: clf.explain(WEATHER)[0].text(most=0), "most must be at least 1, got 0"),
-        (lambda clf: clf.network_.marginals({"sky": "fog"}), "unknown state 'fog' of variable"),
-        (lambda clf: clf.network_.marginals(["sky"]), "evidence must map"),
     ],
 )
 def test_errors_say_what_to_do(ask, message: str) -> None:

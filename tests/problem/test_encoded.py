@@ -25,13 +25,6 @@ def test_properties_by_hand() -> None:
     assert data.weights.dtype == np.float64
 
 
-def test_merging_by_hand() -> None:
-    """Rows 0 and 2 are equal: one row of weight 3 remains; the order is lexicographic."""
-    data = make_data([[1, 0], [0, 2], [1, 0], [0, 1]], None, [1.0, 0.5, 2.0, 4.0]).merged()
-    assert data.codes.tolist() == [[0, 1], [0, 2], [1, 0]]
-    assert data.weights.tolist() == [4.0, 0.5, 3.0]
-
-
 def test_a_single_class_is_no_constant_feature() -> None:
     assert make_data([[0, 0]], (1, 1)).constant == (1,)
 

@@ -24,18 +24,6 @@ from strategies import encoded_data, make_data, make_variables
 TABLE = make_data([[0, 1], [0, 1], [1, 2], [1, 0]], (2, 3), [1.0, 2.0, 0.5, 1.0])
 
 
-def test_counts_by_hand() -> None:
-    """Weights 1 + 2 in cell (0, 1), the others where their row says."""
-    assert contingency(TABLE, (0, 1)).tolist() == [[0, 3, 0], [1, 0, 0.5]]
-    assert contingency(TABLE, (1, 0)).tolist() == [[0, 1], [3, 0], [0, 0.5]]
-    assert contingency(TABLE, (1,)).tolist() == [1, 3, 0.5]
-
-
-def test_no_columns_is_the_total_weight() -> None:
-    assert contingency(TABLE, ()).shape == ()
-    assert float(contingency(TABLE, ())) == 4.5
-
-
 def test_joint_codes_by_hand() -> None:
     """The last column runs fastest: code = 3 * class + x1."""
     assert joint_codes(TABLE, (0, 1)).tolist() == [1, 1, 5, 3]
@@ -68,15 +56,6 @@ def test_blocks_of_rows_add_up(is_weighted: bool) -> None:
     np.add.at(expected, tuple(codes), weights)
     found = count_states(codes, (2, 5, 3), weights if is_weighted else None)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-@given(encoded_data(min_variables=2))
-@settings(deadline=None, max_examples=50)
-def test_merging_rows_changes_no_count(data: EncodedData) -> None:
-    columns = tuple(range(data.n_variables))
-    np.testing.assert_allclose(
-        contingency(data.merged(), columns), contingency(data, columns), rtol=1e-12, atol=1e-12
-    )
 
 
 def wide(arities: tuple[int, ...]) -> EncodedData:

@@ -14,21 +14,13 @@ from hypothesis import strategies as st
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import estimate_log_tables, smoothed_log_table
 from marginbn.problem.structure import Structure
-from strategies import data_and_structure, make_data
+from strategies import data_and_structure
 
 
 def test_laplace_by_hand() -> None:
     """Counts (3, 1) and (0, 0) with one added: (4, 2) / 6 and (1, 1) / 2."""
     table = smoothed_log_table(np.array([[3.0, 1.0], [0.0, 0.0]]), 1.0)
     np.testing.assert_allclose(np.exp(table), [[4 / 6, 2 / 6], [0.5, 0.5]], rtol=1e-15)
-
-
-def test_tables_have_parents_before_the_child() -> None:
-    data = make_data([[0, 0, 1], [1, 2, 0], [1, 2, 0]], (2, 3, 2))
-    tables = estimate_log_tables(data, Structure(((), (), (0, 1))), 1.0)
-    assert [t.shape for t in tables] == [(2,), (3,), (2, 3, 2)]
-    assert math.exp(tables[2][1, 2, 0]) == pytest.approx(3 / 4)
-    assert math.exp(tables[2][0, 0, 0]) == pytest.approx(1 / 3)
 
 
 @given(data_and_structure(class_restricted=False, min_samples=0), st.sampled_from([0.1, 1.0, 2.5]))
@@ -64,17 +56,3 @@ def test_rows_sum_to_one_and_stay_finite(counts: list[list[float]], smoothing: f
     assert np.isfinite(table).all()
     assert (table <= 1e-12).all()
     np.testing.assert_allclose(np.exp(table).sum(axis=-1), 1.0, rtol=1e-12)
-
-
-def test_a_constant_variable_is_certain() -> None:
-    data = make_data([[0, 0], [1, 0]], (2, 1))
-    tables = estimate_log_tables(data, Structure(((), (0,))), 1.0)
-    assert tables[1].tolist() == [[0.0], [0.0]]
-
-
-def test_vanishing_smoothing_gives_relative_frequencies() -> None:
-    """With s = 1e-12 observed states have their share, as eq. 2 without smoothing."""
-    data = make_data([[0, 0], [0, 1], [0, 1], [1, 1]], (2, 2))
-    tables = estimate_log_tables(data, Structure(((), (0,))), 1e-12)
-    np.testing.assert_allclose(np.exp(tables[0]), [0.75, 0.25], rtol=1e-10)
-    np.testing.assert_allclose(np.exp(tables[1]), [[1 / 3, 2 / 3], [0, 1]], atol=1e-10)

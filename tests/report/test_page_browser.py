@@ -58,14 +58,6 @@ def as_classifier(network: BayesianNetwork) -> BaseBNClassifier:
     return fitted
 
 
-def test_the_page_opens_without_a_word(browser, iris_page):
-    """No console message, no request besides the file itself; the priors are shown."""
-    browser.open(iris_page[0])
-    assert browser.messages() == []
-    assert browser.requests() == []
-    assert_shows(browser, iris_page[1].network_, {})
-
-
 def test_clicks_set_change_and_take_back_evidence(browser, iris_page):
     """Every click changes all posteriors; a second click on a state takes it back."""
     path, fitted = iris_page
@@ -172,25 +164,6 @@ def test_search_and_order(browser: Browser, tmp_path: Path) -> None:
     constant = [network.names[i] for i in range(1, 24) if network.arities[i] == 1]
     assert constant  # they share a line instead of having a card each
     assert all(name in browser.find(".idle").text for name in constant)
-
-
-def test_many_classes_are_sorted_by_probability(browser: Browser, tmp_path: Path) -> None:
-    """Of thirty classes the eight most probable are shown, whatever is known."""
-    labels = np.repeat([f"class {i:02}" for i in range(30)], 3)
-    X = np.array([[label[-2:]] for label in labels], dtype=object)
-    X[::5, 0] = "07"
-    fitted = NaiveBayesClassifier().fit(X, labels)
-    make_report(fitted).save(tmp_path / "r.html")
-    browser.open(tmp_path / "r.html", PHONE)
-    browser.run(
-        "const s = document.querySelector('#explore .features select');"
-        "s.value = '25'; s.dispatchEvent(new Event('change'))"
-    )
-    posterior = posteriors_of(fitted.network_, {1: 25})[0]
-    expected = sorted(range(30), key=lambda c: (-posterior[c], c))
-    shown = [states[0] for states, _, _ in browser.lines()[0]]
-    assert shown == expected[:8]
-    assert browser.lines()[1][-1][2] == "100.0 %"  # the line of the rarer states
 
 
 def test_impossible_and_hopeless_evidence_is_told(browser: Browser, tmp_path: Path) -> None:

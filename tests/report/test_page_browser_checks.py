@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,9 +31,7 @@ from page_checks import (
 )
 
 pytestmark = pytest.mark.slow  # scripts/test-browser runs them
-LOG = logging.getLogger(__name__)  # figures that scripts/test-browser shows
 WIDE = (1440, 900)
-LARGEST = 2_000_000  # bytes
 
 
 @pytest.fixture(scope="module")
