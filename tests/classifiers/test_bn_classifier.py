@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import warnings
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from marginbn import (
     OptimalityWarning,
     Search,
     TANClassifier,
+    export_model,
     load_model,
     save_model,
 )
@@ -176,6 +178,17 @@ def test_a_model_file_that_does_not_fit_is_refused(fitted, tmp_path, change, wor
     path.write_text(json.dumps(model))
     with pytest.raises(FormatError, match=words):
         load_model(path)
+
+
+def test_the_sql_export_does_not_answer_rows_that_miss_a_value(fitted, tmp_path):
+    clf, X, _ = fitted
+    export_model(clf, tmp_path / "model.sql")
+    database = sqlite3.connect(":memory:")
+    X[:0].to_sql("data", database, index=False)
+    database.execute("INSERT INTO data VALUES (NULL, 'month', 'a', 'n')")
+    row = database.execute((tmp_path / "model.sql").read_text()).fetchone()
+    assert row[-3:] == (None, None, None)
+    database.close()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from brute_force import brute_force
 from marginbn import (
     BayesianNetworkLearner,
     DataWarning,
@@ -21,8 +20,6 @@ from marginbn import (
     InputError,
     OptimalityWarning,
     describe,
-    enumerate_candidates,
-    linear_problem,
     load_model,
     make_report,
     save_model,
@@ -30,9 +27,6 @@ from marginbn import (
 )
 from marginbn.classifiers import learner as learner_module
 from marginbn.data.table import as_table
-from marginbn.problem.encoded import EncodedData
-from marginbn.problem.problem import drop_dominated
-from marginbn.problem.scores import get_local_score
 from marginbn.report.learned import summarise
 from marginbn.scoring import climbing
 
@@ -53,29 +47,10 @@ def chain(n_rows: int = 300, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def plain_data(frame: pd.DataFrame) -> EncodedData:
-    return BayesianNetworkLearner(n_bins=4).encode_table(as_table(frame))
-
-
 def test_scikit_learn_accepts_it() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check_estimator(BayesianNetworkLearner(time_limit=None))
-
-
-@pytest.mark.parametrize("score", ["bic", "aic", "bdeu", "k2"])
-def test_no_network_scores_more(score: str) -> None:
-    """All parent sets of all variables, enumerated and searched the slow way."""
-    frame = chain()
-    learner = BayesianNetworkLearner(score=score).fit(frame)
-    data = plain_data(frame)
-    every = enumerate_candidates(4, 3, class_restricted=False)
-    problem = drop_dominated(linear_problem(data, every, get_local_score(score)))
-    best = brute_force(problem)
-    assert learner.status_ == "optimal"
-    assert learner.objective_ == pytest.approx(best, rel=1e-12)
-    assert learner.bound_ >= learner.objective_
-    assert {*map(frozenset, learner.structure_.arcs)} >= {frozenset({0, 1}), frozenset({1, 2})}
 
 
 def test_constraints_and_tiers() -> None:

@@ -7,20 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from joblib import parallel_config
 
 from marginbn import MaxMarginBNClassifierCV, Search
-from marginbn.classifiers.max_margin_cv import FoldPath, complete_folds
+from marginbn.classifiers.max_margin_cv import FoldPath
 from marginbn.exceptions import OptimalityWarning
 from marginbn.interrupts import Interrupts
 from marginbn.solvers.result import TracePoint
-
-
-def test_only_folds_with_every_parent_limit_count() -> None:
-    """Fold 0 is complete, fold 1 lacks a limit: comparing limits on it would be unfair."""
-    paths = [FoldPath(k, fold, (), ()) for k, fold in [(1, 0), (2, 0), (1, 1)]]
-    assert complete_folds(paths, 2) == paths[:2]
-    assert complete_folds(paths[:1], 2) == []
 
 
 def rows() -> tuple[np.ndarray, np.ndarray]:
@@ -86,18 +78,6 @@ def test_a_solve_that_is_interrupted_ends_the_validation(monkeypatch: pytest.Mon
     with pytest.warns(OptimalityWarning, match="chosen by 1 of 3 folds"):
         clf.fit(X, y)
     assert len(calls) == 6 + 1  # and the final one
-
-
-def test_an_undisturbed_validation_is_the_same_in_parallel() -> None:
-    """Order of the tasks and number of workers change nothing."""
-    X, y = rows()
-    results = []
-    for n_jobs in (1, 2):
-        clf = MaxMarginBNClassifierCV(gammas=[0.5, 2.0], max_parents=(1, 2), cv=3, n_jobs=n_jobs)
-        with parallel_config(backend="threading"):
-            results.append(clf.fit(X, y).cv_results_)
-    for name, scores in results[0].items():
-        np.testing.assert_array_equal(results[1][name], scores)
 
 
 def test_a_listener_stays_in_its_process() -> None:

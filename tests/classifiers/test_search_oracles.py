@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -58,19 +56,6 @@ def test_the_best_network_of_a_table(name: str, seed: int) -> None:
     learner = BayesianNetworkLearner(score=name, max_parents=None).fit(np.array(rows))
     assert learner.result_.objective == pytest.approx(best, rel=1e-9)
     assert learner.result_.bound == pytest.approx(best, rel=2e-6)
-
-
-def test_draws_have_the_expectation_of_all_states() -> None:
-    """Frequencies of joint states within five standard errors of their probabilities."""
-    rows, y, arities = random_table(1)
-    clf = MaxMarginBNClassifier().fit(rows, np.array(["no", "yes"])[y])
-    graph = clf.network_.structure.parents
-    own = oracles.Parameters(raw_rows(rows, y), [1.0] * len(y), arities, 1.0)
-    n = 20_000
-    drawn = Counter(map(tuple, clf.network_.sample_codes(n, 0).tolist()))
-    for state in product(*map(range, arities)):
-        p = own.joint(graph, state)
-        assert abs(drawn[state] / n - p) <= 5 * np.sqrt(p * (1 - p) / n) + 1e-12
 
 
 @pytest.mark.parametrize("oracle", [oracles, class_model_oracle])

@@ -97,20 +97,7 @@ def test_terminals_see_no_control_characters(table, model, tmp_path, command):
 
 def test_a_proof_and_scores_are_shown_clean(table: Path, tmp_path: Path) -> None:
     proof, scores = tmp_path / "p.cert", tmp_path / "s.jkl"
-    run(
-        "fit",
-        table,
-        "--method",
-        "max-margin",
-        "-t",
-        CLASS,
-        "--holdout",
-        0,
-        "--certificate",
-        proof,
-        "--max-parents",
-        1,
-    )
+    run("fit", table, *EXACT, "-t", CLASS, "--holdout", 0, "--certificate", proof)
     run("problem", "score", table, "-t", CLASS, "-o", scores, "--max-parents", 1)
     for args in (
         ["verify", proof],

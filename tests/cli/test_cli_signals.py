@@ -89,9 +89,7 @@ def test_a_swallowed_interrupt_ends_a_program_without_a_result() -> None:
 
 @pytest.mark.parametrize(("name", "parents"), [("SIGINT", 2), slow("SIGTERM", 3)])
 def test_signals_while_compiling(name: str, parents: int, tmp_path: Path) -> None:
-    """With an empty cache of machine code: the first structure is the result, and no file of
-    machine code is half written.
-    """
+    """From an empty cache: the first structure is the result, no machine code is half written."""
     environment = {**os.environ, "MARGINBN_CACHE": str(tmp_path)}
     options = ["--method", "max-margin", "--max-parents", parents, "--time-limit", 600, "-q"]
     process = launch("fit", "waveform-21", "--method", "max-margin", *options, env=environment)

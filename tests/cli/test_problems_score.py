@@ -15,15 +15,10 @@ from marginbn.datasets import load_dataset
 
 def test_all_columns_alike(tmp_path: Path) -> None:
     path = tmp_path / "corral.jkl"
-    assert (
-        run(
-            "problem", "score", "corral", "--score", "bdeu", "--max-parents", 3, "-o", path
-        ).exit_code
-        == 0
-    )
-    expected = local_scores(
-        BayesianNetworkLearner().encode_table(load_dataset("corral").train), "bdeu", 3
-    )
+    options = ["--score", "bdeu", "--max-parents", 3]
+    assert run("problem", "score", "corral", *options, "-o", path).exit_code == 0
+    data = BayesianNetworkLearner().encode_table(load_dataset("corral").train)
+    expected = local_scores(data, "bdeu", 3)
     found = load_scores(path)
     assert found.candidates.parents == expected.candidates.parents
     assert found.linear.tolist() == expected.linear.tolist()

@@ -210,12 +210,6 @@ def test_missing_values_are_ignored(groups, classes_of_missing):
     assert_array_equal(cuts, unweighted_cuts(values, labels))
 
 
-def test_twelve_sixths_are_two_rows():
-    """Twelve weights of 1/6 add up to a little less than 2 in doubles, yet are cut like 2 rows."""
-    values, labels = np.repeat([1.0, 2.0], 6), np.repeat([0, 1], 6)
-    assert_array_equal(mdlp_cuts(values, labels, np.full(12, 1 / 6), 2), [1.5])
-
-
 def test_less_than_two_rows_of_weight_are_never_cut():
     """Weights are repetitions, not proportions: with a total of 1.9 there is no evidence."""
     values, labels = np.arange(10.0), np.repeat([0, 1], 5)

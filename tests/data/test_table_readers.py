@@ -66,12 +66,6 @@ def test_labels_read_as_written(
     assert table.column("a").categories == categories
 
 
-def test_column_of_nothing_is_numeric(tmp_path: Path) -> None:
-    column = read_table(written(tmp_path, "a,b\n,1\n,2\n")).column("a")
-    assert column.kind == "numeric"
-    assert column.missing.all()
-
-
 def test_kinds_can_be_forced(tmp_path: Path) -> None:
     path = written(tmp_path, "a,b\n1,0.5\n2,1.5\n")
     table = read_table(path, kinds={"a": "numeric", "b": "categorical"})

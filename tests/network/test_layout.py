@@ -19,7 +19,6 @@ from marginbn.network.layout import (
     Route,
     count_crossings,
     lay_out,
-    layers,
     place_rows,
     sort_rows,
     spread,
@@ -65,11 +64,6 @@ def test_a_chain_by_hand() -> None:
     first = layout.routes[0]
     assert first.curve[0] == (top.x, top.y + BOX_HEIGHT / 2)
     assert first.curve[-1] == (child.x, child.y - BOX_HEIGHT / 2)
-
-
-def test_layers_are_longest_paths() -> None:
-    """The arc 0 -> 2 is shorter than the way over 1."""
-    assert layers(Structure(((), (0,), (0, 1), ()))) == [0, 1, 2, 0]
 
 
 structures = st.builds(

@@ -111,12 +111,3 @@ def test_do_is_the_truncated_product(seed: int) -> None:
                 expected *= np.exp(network.log_tables[i][(*(state[p] for p in parents), state[i])])
         found = joint_probability(changed, state)
         assert found == pytest.approx(expected)
-
-
-def test_adjustment_for_a_common_cause() -> None:
-    """Rain -> sprinkler, both -> grass: P(wet | do(on)) averages over rain as it is."""
-    network = sprinkler()
-    done = network.do({"sprinkler": "on"})
-    expected = 0.8 * 0.9 + 0.2 * 0.99
-    assert done.posterior_array("grass")[1] == pytest.approx(expected)
-    assert network.posterior_array("grass", {"sprinkler": "on"})[1] != pytest.approx(expected)

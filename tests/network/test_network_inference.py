@@ -136,20 +136,6 @@ def test_a_long_chain_does_not_underflow() -> None:
     )
 
 
-def test_marginals_of_a_tree_of_sixty_variables_equal_single_queries() -> None:
-    rng = np.random.default_rng(0)
-    parents = ((), *((int(rng.integers(0, i)),) for i in range(1, 60)))
-    tables = [rng.dirichlet(np.ones(3), size=(3,) * len(p)) for p in parents]
-    variables = tuple(Variable(f"x{i}", ("a", "b", "c")) for i in range(60))
-    network = BayesianNetwork(Structure(parents), variables, tuple(np.log(t) for t in tables))
-    evidence = {"x59": "a", "x30": "b", "x7": "c"}
-    together = network.marginals(evidence)
-    for name in network.names:
-        np.testing.assert_allclose(
-            together[name], network.posterior_array(name, evidence), atol=1e-12
-        )
-
-
 def test_a_dense_query_is_refused_before_memory_is_allocated() -> None:
     """Thirty binary variables asked at once would be 2**30 cells: a clear error."""
     variables = tuple(Variable(f"x{i}", ("a", "b")) for i in range(40))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from marginbn import InputError, NaiveBayesClassifier, TANClassifier, load_model, save_model
+from marginbn import InputError, NaiveBayesClassifier, TANClassifier
 from marginbn.data import preparation
 
 ROWS = 60
@@ -74,15 +74,6 @@ def test_a_labelled_sample_is_the_sample(pandas_clf):
     codes, table = network.sample_codes(20, 4), network.sample(20, 4)
     for i, variable in enumerate(network.variables):
         assert table[variable.name] == [variable.states[k] for k in codes[:, i]]
-
-
-def test_values_are_understood_after_reading_a_model_file(pandas_clf, tmp_path):
-    """The labels are in the file, so are the bins."""
-    save_model(pandas_clf, tmp_path / "model.json")
-    loaded = load_model(tmp_path / "model.json").network_
-    evidence = {"age": 53, "smokes": True}
-    expected = pandas_clf.network_.posterior("ill", evidence)
-    assert loaded.posterior("ill", evidence) == expected
 
 
 def parents(network, i):

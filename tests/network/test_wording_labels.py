@@ -47,12 +47,6 @@ def test_a_short_label_is_never_wider_than_asked(text: str, most: int) -> None:
         assert "…" in short
 
 
-def test_two_hundred_characters() -> None:
-    """A name of 200 characters keeps its two ends."""
-    name = "a" * 100 + "b" * 100
-    assert shorten(name, 21) == "a" * 10 + "…" + "b" * 10
-
-
 def test_combining_marks_take_no_room() -> None:
     """An accent on its own character is as wide as the letter."""
     assert columns("e\u0301") == columns("e") == 1

@@ -144,9 +144,7 @@ def test_margins_of_the_incumbent_do_not_overflow(
 
 
 def checker_of_scores(scores: list[tuple[int, int]], **fields: object) -> Checker:
-    """Three variables, the last one with all parent sets; the scores
-    are lower and upper ends.
-    """
+    """Three variables, the last one with all parent sets; scores are lower and upper ends."""
     sets = (((),), ((),), ((), (0,), (1,), (0, 1)))
     data = replace(
         tiny_certificate().data,

@@ -148,11 +148,8 @@ def test_dropped_rows_and_constant_features_are_reported() -> None:
 
 
 def test_the_sprinkler_in_words() -> None:
-    assert (
-        describe_structure(sprinkler())
-        == ["  rain: no parents", "  sprinkler <- rain", "  grass <- rain, sprinkler"]
-        or describe_structure(sprinkler())[1] == "  sprinkler <- rain"
-    )
+    lines = ["  rain: no parents", "  sprinkler <- rain", "  grass <- rain, sprinkler"]
+    assert describe_structure(sprinkler()) == lines
     tables = describe_tables(sprinkler())
     assert tables.startswith("P(rain)\n        no     yes\n    0.8000  0.2000\n")
     assert "P(grass | rain, sprinkler)\n" in tables

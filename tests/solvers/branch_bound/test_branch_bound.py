@@ -1,6 +1,4 @@
-"""The engine against exhaustive search, with and without heuristics; limits, interrupts,
-determinism.
-"""
+"""The engine against exhaustive search, with and without heuristics; limits, interrupts."""
 
 from __future__ import annotations
 

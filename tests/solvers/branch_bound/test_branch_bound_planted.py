@@ -144,9 +144,7 @@ def follow(problem: StructureProblem, seed: int, random_splits: bool) -> int:
 
 
 def side_with(encoding: Encoding, box: Box, kind: int, i: int, j: int, z: IntArray) -> Box:
-    """The side of a split that holds the structure; exactly one does, before and after
-    propagation.
-    """
+    """The only side of a split that holds the structure, before and after propagation."""
     sides = []
     for first in (True, False):
         child = copy_of(box)
