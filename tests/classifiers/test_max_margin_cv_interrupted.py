@@ -90,8 +90,9 @@ def test_a_listener_stays_in_its_process() -> None:
             heard.append(point)
 
     clf = MaxMarginBNClassifierCV(
-        gammas=[0.5], max_parents=(1,), cv=2, n_jobs=2, search=Search(callback=listen)
-    )
+        gammas=[0.5], max_parents=(1,), cv=2, n_jobs=2, time_limit=None,
+        search=Search(callback=listen, inner_time_limit=None),
+    )  # fmt: skip
     assert clf.fit(X, y).status_ == "optimal"
     assert heard
     assert clf.search.callback is listen
