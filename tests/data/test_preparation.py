@@ -106,7 +106,7 @@ def test_numbers_can_be_merged_too(few_states: None) -> None:
     assert preparation.apply_to_all(column).column("x").categories == (1, 2, "other")
 
 
-@settings(max_examples=60)
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=40), st.integers(2, 6))
 def test_rare_by_the_definition(values: list[str], limit: int) -> None:
     column = as_column(values, name="x")

@@ -58,7 +58,7 @@ def test_the_reason_says_what_the_column_may_be(values: list[str], remedy: str) 
     assert remedy in str(why_identifier(as_column(values, name="x")))
 
 
-@settings(max_examples=50)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), min_size=20, max_size=60))
 def test_categories_by_the_definition(values: list[str]) -> None:
     """More than half of the values are distinct: counted by a set."""
