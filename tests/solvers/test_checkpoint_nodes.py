@@ -7,7 +7,7 @@ import numpy as np
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver
-from marginbn.solvers.branch_bound.engine import Search
+from marginbn.solvers.branch_bound.engine import BoxSearch
 from marginbn.solvers.branch_bound.workers import first_pool, gather, load
 from marginbn.solvers.checkpoint import join, parse
 from marginbn.solvers.run import Limits, Run
@@ -15,12 +15,12 @@ from marginbn.solvers.tree_search import begin
 from strategies import random_data
 
 
-def some_search() -> Search:
+def some_search() -> BoxSearch:
     data = random_data(3, n_samples=150, arities=(3, 3, 2, 3, 2, 3, 3, 2, 3, 2))
     problem = margin_problem(data, enumerate_candidates(data.n_variables, 2), gamma=1.0)
     run = Run(problem, Limits(nodes=40))
     begin(run)
-    search = Search(run, BranchBoundSolver(heuristics=False))
+    search = BoxSearch(run, BranchBoundSolver(heuristics=False))
     search.open()
     while search.advance() is None:
         search.improve(False)

@@ -317,13 +317,13 @@ def test_the_least_memory_is_enough(n_jobs: int, monkeypatch: pytest.MonkeyPatch
     expected = solve_structure(problem).objective
     least = BranchBoundSolver().needs(problem, n_jobs).least
     divided = []
-    begin = workers.Team.__init__
+    begin = workers.BoxTeam.__init__
 
-    def watch(self: workers.Team, *args: Any) -> None:
+    def watch(self: workers.BoxTeam, *args: Any) -> None:
         begin(self, *args)
         divided.append(self.store_bytes)
 
-    monkeypatch.setattr(workers.Team, "__init__", watch)
+    monkeypatch.setattr(workers.BoxTeam, "__init__", watch)
     fresh = larger_problem()  # its coefficients are not kept from before
     result = solve_structure(fresh, memory_limit=least, n_jobs=n_jobs)
     shape = BranchBoundShape.of(problem)

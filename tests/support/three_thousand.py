@@ -81,7 +81,7 @@ def with_only(parts: Collection[str]) -> ExitStack:
     separators = (ClusterSeparator, *(kinds[part] for part in kinds if part in parts))
     stack.enter_context(mock.patch.object(relaxation, "SEPARATORS", separators))
     without = {
-        "ascent": mock.patch.object(engine.Search, "_ascend", return_value=(math.inf, [])),
+        "ascent": mock.patch.object(engine.CutSearch, "_ascend", return_value=(math.inf, [])),
         "exhaustive": mock.patch.object(ClusterSeparator, "search_exactly", return_value=[]),
         "orders": mock.patch.object(engine, "OrderSearch", return_value=None),
     }

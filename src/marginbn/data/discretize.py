@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from marginbn.problem import ANY_NUMBER
 from marginbn.problem.array_types import CodeArray, FloatArray, IntArray
-from marginbn.problem.labels import ANY_NUMBER
 
 TOLERANCE = 1e-12  # bits per row below which entropies are equal: rounding leaves about 1e-15
 MOST_DECIMALS = 1075  # of a double

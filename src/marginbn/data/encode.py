@@ -34,9 +34,9 @@ from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import Table
 from marginbn.exceptions import DataWarning, InputError, warn_user
 from marginbn.files import Shape
+from marginbn.problem import MISSING_LABEL
 from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray
 from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.labels import MISSING_LABEL
 
 
 class Coding(Shape, frozen=True):

@@ -161,7 +161,7 @@ def decode_text(data: bytes, path: str, encoding: str = "utf-8-sig") -> str:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """How a file is to be split: its name in messages, names of columns, lines up to the end of the
     header, and whether pyarrow splits it.
     """
@@ -176,7 +176,7 @@ class Layout:
 
 def find_layout(
     head: bytes, path: str, suffix: str, delimiter: str | None, encoding: str, *, is_all: bool
-) -> Layout:
+) -> FileLayout:
     """Layout by the first bytes of a file, which may end within a row unless they are all."""
     text = _decoded_head(head, path, encoding, is_all)
     if delimiter is None:
@@ -199,7 +199,7 @@ def find_layout(
     except csv.Error as error:
         raise format_error(path, reader.line_num, f"{error}; is a quote not closed?") from None
     is_plain = delimiter != " " and f'{delimiter} "' not in text and not text.startswith(' "')
-    return Layout(path, encoding, delimiter, names, reader.line_num, is_plain)
+    return FileLayout(path, encoding, delimiter, names, reader.line_num, is_plain)
 
 
 def _decoded_head(head: bytes, path: str, encoding: str, is_all: bool) -> str:
@@ -284,7 +284,7 @@ def source_of_stream(stream: BinaryIO, **settings: Any) -> Source:
 
 
 def _read_rows(
-    path: Path, layout: Layout, missing: frozenset[str], names: Sequence[str]
+    path: Path, layout: FileLayout, missing: frozenset[str], names: Sequence[str]
 ) -> Iterator[pa.Table]:
     """Tables of texts; for the line of an error the file is read again."""
     wrong: list[Any] = []
@@ -315,7 +315,7 @@ class _Lent:
 
 
 def _read_quickly(
-    stream: Any, layout: Layout, names: Sequence[str], missing: frozenset[str], judge: Any
+    stream: Any, layout: FileLayout, names: Sequence[str], missing: frozenset[str], judge: Any
 ) -> Iterator[pa.Table]:
     """By Arrow. A thread of it that lets go of a Python object while the interpreter shuts down
     ends the process with SIGABRT; so these threads are waited for, a second at most.
@@ -355,7 +355,7 @@ def _read_quickly(
 
 
 def _csv_rows(
-    stream: Any, layout: Layout, *, strict: bool = True
+    stream: Any, layout: FileLayout, *, strict: bool = True
 ) -> Generator[tuple[int, list[str]], None, None]:
     """Line and fields of every row below the header that is not blank, by the csv module; if it is
     ``strict``, errors name the line.
@@ -383,7 +383,7 @@ def _csv_rows(
         lines.detach()  # whoever opened the stream closes it
 
 
-def _check_row(row: Sequence[str], line: int, layout: Layout) -> None:
+def _check_row(row: Sequence[str], line: int, layout: FileLayout) -> None:
     if len(row) != len(layout.names):
         raise format_error(layout.path, line, _unequal(layout, len(row)))
     if any(not text.isascii() and re.search("[\udc80-\udcff]", text) for text in row):
@@ -391,7 +391,7 @@ def _check_row(row: Sequence[str], line: int, layout: Layout) -> None:
         raise not_text(layout.path, line, byte, layout.encoding.upper())
 
 
-def _unequal(layout: Layout, n_fields: int) -> str:
+def _unequal(layout: FileLayout, n_fields: int) -> str:
     """What is wrong with a row of so many fields."""
     n_names = len(layout.names)
     reason = f"expected {n_names} field{'s'[: n_names != 1]}, got {n_fields}"
@@ -403,7 +403,7 @@ def _unequal(layout: Layout, n_fields: int) -> str:
     )
 
 
-def _read_slowly(stream: Any, layout: Layout, names: Sequence[str]) -> Iterator[pa.Table]:
+def _read_slowly(stream: Any, layout: FileLayout, names: Sequence[str]) -> Iterator[pa.Table]:
     places = {name: layout.names.index(name) for name in names}
     with closing(_csv_rows(stream, layout)) as rows:
         while batch := [row for _, row in islice(rows, SLOW_ROWS)]:
@@ -411,7 +411,7 @@ def _read_slowly(stream: Any, layout: Layout, names: Sequence[str]) -> Iterator[
             yield pa.table({n: pa.array(columns[i], pa.string()) for n, i in places.items()})
 
 
-def _explain(path: Path, layout: Layout, error: Exception, wrong: Sequence[Any]) -> NoReturn:
+def _explain(path: Path, layout: FileLayout, error: Exception, wrong: Sequence[Any]) -> NoReturn:
     """The error of a file that pyarrow does not read, with its line: the file is read again."""
     text = " ".join(str(error).split())
     if isinstance(error, UnicodeDecodeError) or "UTF8" in text:
@@ -427,7 +427,7 @@ def _explain(path: Path, layout: Layout, error: Exception, wrong: Sequence[Any])
     raise format_error(layout.path, None, text) from None
 
 
-def _line_of_row(path: Path, layout: Layout, row: int) -> int:
+def _line_of_row(path: Path, layout: FileLayout, row: int) -> int:
     """The line in which a row begins, counted from 1."""
     with opened(path) as stream, closing(_csv_rows(stream, layout, strict=False)) as rows:
         return next(islice(rows, row, None), (layout.skipped + 1, []))[0]

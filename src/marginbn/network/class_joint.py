@@ -39,7 +39,7 @@ _POOL_CELLS = 2**12  # pooling rare patterns must not build larger products than
 
 
 @dataclass(frozen=True)
-class Family:
+class FamilyTable:
     """Lookup of log P(variable | parents) with the class as rows.
 
     ``members`` are the parents and the variable itself, and ``log_table`` has an axis for each.
@@ -65,7 +65,7 @@ class ClassJoint:
 
     structure: Structure
     arities: tuple[int, ...]
-    families: tuple[Family, ...]
+    families: tuple[FamilyTable, ...]
 
     @classmethod
     def build(
@@ -156,7 +156,7 @@ class ClassJoint:
                 yield Factor((v,), np.where(agrees, 0.0, -np.inf))
 
 
-def _lay_out(members: tuple[int, ...], log_table: FloatArray) -> Family:
+def _lay_out(members: tuple[int, ...], log_table: FloatArray) -> FamilyTable:
     """Move the class axis to the front, flatten the others, append the column of zeros."""
     features = [axis for axis, v in enumerate(members) if v != CLASS]
     lengths = [log_table.shape[axis] for axis in features]
@@ -169,11 +169,11 @@ def _lay_out(members: tuple[int, ...], log_table: FloatArray) -> Family:
     matrix = by_class.reshape(n_classes, -1)
     table = np.concatenate([matrix, np.zeros((len(matrix), 1))], axis=1)
     columns = tuple(members[axis] for axis in features)
-    return Family(members, log_table, columns, strides, table)
+    return FamilyTable(members, log_table, columns, strides, table)
 
 
 def _gather(
-    families: Sequence[Family], columns: IndexArray, n_classes: int, barren: BoolArray
+    families: Sequence[FamilyTable], columns: IndexArray, n_classes: int, barren: BoolArray
 ) -> FloatArray:
     """Sum of the families' lookups, float64 (n_classes, n_rows); barren entries add nothing."""
     n_rows = columns.shape[1]
@@ -191,7 +191,7 @@ def _gather(
     return total
 
 
-def _joint_codes(family: Family, columns: IndexArray) -> IndexArray:
+def _joint_codes(family: FamilyTable, columns: IndexArray) -> IndexArray:
     if len(family.columns) == 1:
         return np.asarray(columns[family.columns[0]])
     joint = np.zeros(columns.shape[1], dtype=np.intp)
@@ -200,7 +200,7 @@ def _joint_codes(family: Family, columns: IndexArray) -> IndexArray:
     return joint
 
 
-def _restrict(family: Family, columns: IndexArray, free: BoolArray) -> Factor:
+def _restrict(family: FamilyTable, columns: IndexArray, free: BoolArray) -> Factor:
     """The family's table at each row's observed codes, as a factor of the class and free features.
 
     A parent that is barren has code -1 and selects the last state; then the child is barren too,

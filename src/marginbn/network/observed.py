@@ -26,8 +26,8 @@ import numpy as np
 from marginbn.data.columns import is_missing, parse_number, tidy
 from marginbn.exceptions import InputError
 from marginbn.network.wording import bin_limits, listing
+from marginbn.problem import ANY_NUMBER, MISSING_LABEL
 from marginbn.problem.encoded import Variable
-from marginbn.problem.labels import ANY_NUMBER, MISSING_LABEL
 
 _LISTED = 20
 """Labels shown in an error message before the rest is left out."""

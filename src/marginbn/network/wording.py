@@ -12,7 +12,7 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 
-from marginbn.problem.labels import ANY_NUMBER
+from marginbn.problem import ANY_NUMBER
 
 ELLIPSIS = "…"
 _GLUE = "\0"  # stands for a space at which no line may end

@@ -1,4 +1,4 @@
-"""Types of arrays, for annotations."""
+"""Types of arrays, for annotations, and the precision of their numbers."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,3 +14,6 @@ WordArray = NDArray[np.uint64]
 
 IndexArray = NDArray[np.intp]
 """What indexes an array, as numpy returns it."""
+
+EPS = 2.0**-53
+"""Largest relative error of one rounded operation in double precision."""

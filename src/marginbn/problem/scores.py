@@ -38,7 +38,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from marginbn.exceptions import InputError
-from marginbn.problem.array_types import FloatArray
+from marginbn.problem.array_types import EPS, FloatArray
 from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.encoded import EncodedData, contingency
 
@@ -216,7 +216,7 @@ def scores_with_errors(
     values, errors = np.zeros((2, candidates.n_candidates))
     for k in range(candidates.n_candidates):
         values[k], size = _with_size(score, _table(data, candidates, k), data.total_weight)
-        errors[k] = 2.0**-53 * roundings * size
+        errors[k] = EPS * roundings * size
     return values, errors
 
 

@@ -40,6 +40,7 @@ EDGE, ARC, CANDIDATE, FOREST, CLUSTERS = 0, 1, 2, 3, 4
 ARGUMENTS = {EDGE: 2, ARC: 2, CANDIDATE: 1, FOREST: 1, CLUSTERS: 2}
 
 LARGEST_BITS = 24
+"""Bits of the widest dual weights; the format allows no wider ones."""
 
 RowKind = Literal["cluster", "packing", "edge"]
 """Kinds of rows; ``checker.bounds.ROW_RULES`` says what each of them means."""

@@ -356,6 +356,7 @@ def check_counts(model: dict[str, Any], rows: list[Row], weights: Vector) -> Non
 MOST_PRODUCT, ATOM, LEAST_ATOM_CELLS, CLIPPED, OFFSET_PRECISION = 16, 3.0, 8, 0.01, 1 / 900
 LINE, EFFECT, FAMILY = range(3)
 ROUNDING = 2.0**-53
+"""Largest relative error of one rounded operation in double precision."""
 
 
 class Side(NamedTuple):

@@ -187,6 +187,7 @@ def score_slack(problem: StructureProblem) -> float:
 
 
 SMALLEST_GAP = 1e-9
+"""Relative gap that a cutoff leaves at least, so that rounding cannot prune the best structure."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ SAME_NUMBER = 1e-12
 """Relative difference of two numbers that mean the same, as log 9 and log(0.9 / 0.1) do."""
 
 MOST_SHOWN = 8
+"""Names that a sentence of the theorem lists; of more it tells how many."""
 
 _RULE = ("max_parents", "class_restricted", "class_arcs", "required", "forbidden")
 

@@ -39,6 +39,7 @@ MOST_GROUPS = 8
 """States that a card shows; more bins of a number are shown in runs of neighbours."""
 
 _Z = 1.96
+"""Standard deviations on each side of the mean that hold 95 % of a normal distribution."""
 
 
 class Group(TypedDict):

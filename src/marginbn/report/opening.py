@@ -21,7 +21,11 @@ from marginbn.report.effects import Effect, Group, group_states, is_weighted
 from marginbn.report.summary import caution, verdict
 
 DECIDING = 3
+"""Features that the page lists as those that decide most."""
+
 _SHOWN_WARNINGS = 4
+"""Warnings that are open on the page; the others fold out."""
+
 _WELL_CALIBRATED, _FAIRLY_CALIBRATED = 0.03, 0.08
 
 _HOW_TO_MEASURE = (

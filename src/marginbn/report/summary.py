@@ -37,6 +37,7 @@ _ENDINGS = {
     Status.ROUNDING: "search finished, the rest is rounding",
 }
 _LABEL_WIDTH = 12
+"""Characters that the labels before the lines of the summary take."""
 _SHARES = ("accuracy", "balanced_accuracy", "calibration_error", "logistic_accuracy")
 """Measures that are printed in per cent, as everywhere."""
 _MEASURES = {

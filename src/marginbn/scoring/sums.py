@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from marginbn.problem.array_types import FloatArray, IntArray, WordArray
+from marginbn.problem.array_types import EPS, FloatArray, IntArray, WordArray
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import member_order, n_words
 from marginbn.problem.scores import ROUNDINGS, counts_are_exact
@@ -243,4 +243,4 @@ def exact_values(sums: SetSums, child: int, masks: WordArray) -> tuple[FloatArra
 
     in_portions(work, len(sets), sums.n_rows, sums.n_jobs)
     back = np.argsort(order)
-    return values[back], (2.0**-53 * sums.roundings * sizes)[back]
+    return values[back], (EPS * sums.roundings * sizes)[back]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from marginbn import __version__
 from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
-from marginbn.solvers.branch_bound.engine import Search
+from marginbn.solvers.branch_bound.engine import BoxSearch
 from marginbn.solvers.branch_bound.kernels.node_pool import (
     move_nodes,
     new_pool,
@@ -89,7 +89,7 @@ class PartLostError(Exception):
     """A worker has nothing in the slot that a turn goes on with."""
 
 
-class PartSearch(Search):
+class PartSearch(BoxSearch):
     """A search whose nodes come from outside, one part after the other."""
 
     def __init__(self, run: Run, solver: BranchBoundSolver) -> None:

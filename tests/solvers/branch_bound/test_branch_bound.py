@@ -23,7 +23,7 @@ from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver, engine, workers
 from marginbn.solvers.branch_bound import arrays as frank_wolfe
 from marginbn.solvers.branch_bound.arrays import Encoding
-from marginbn.solvers.branch_bound.engine import Search
+from marginbn.solvers.branch_bound.engine import BoxSearch
 from marginbn.solvers.branch_bound.kernels.node_pool import Pool, new_pool
 from marginbn.solvers.branch_bound.kernels.tree import BATCH_DONE, EXHAUSTED, NODE_LIMIT, STOPPED
 from marginbn.solvers.branch_bound.row_groups import Groups
@@ -130,11 +130,11 @@ def test_other_workers_never_see_rows_half_copied(
     assert pickle.dumps(in_use) == held
 
 
-def opened(rows: RowsInUse) -> Search:
+def opened(rows: RowsInUse) -> BoxSearch:
     """A search of two workers before its first batch."""
     run = Run(larger_problem(), n_jobs=2)
     begin(run)
-    search = Search(run, BranchBoundSolver(rows=rows))
+    search = BoxSearch(run, BranchBoundSolver(rows=rows))
     search.open()
     return search
 
@@ -157,13 +157,13 @@ def test_limits_with_workers(n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> No
     assert result.status is Status.NODE_LIMIT
     assert result.nodes <= 20
     assert result.objective <= best <= result.bound + 1e-9
-    advance = Search.advance
+    advance = BoxSearch.advance
 
-    def ring(self: Search, worker: int = 0) -> Status | None:
+    def ring(self: BoxSearch, worker: int = 0) -> Status | None:
         self.interrupt()
         return advance(self, worker)
 
-    monkeypatch.setattr(Search, "advance", ring)
+    monkeypatch.setattr(BoxSearch, "advance", ring)
     result = solve_with(solver, Run(problem, limits=Limits(time=3600.0), n_jobs=n_jobs))
     assert result.status is Status.TIME_LIMIT
     assert result.objective <= best <= result.bound + 1e-9
@@ -183,7 +183,7 @@ def test_limits_with_workers(n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_why_a_batch_ended(code: int, finished: bool, nodes: int, expected: Status | None) -> None:
     """A first worker without nodes sees the node limit too when another holds all that is open."""
-    search, rests = Search.__new__(Search), []
+    search, rests = BoxSearch.__new__(BoxSearch), []
     search.team = SimpleNamespace(
         is_finished=finished, nodes=nodes, node_limit=20, rest=lambda: rests.append(1)
     )
@@ -253,7 +253,7 @@ def test_a_failing_kernel_ends_the_search(
 
 def test_nobody_waits_for_a_worker_that_failed() -> None:
     """It counts as busy for good; a checkpoint that waits for it raises its error."""
-    team = workers.Team(frank_wolfe.encode(larger_problem()), 2, workers.UNLIMITED, 1 << 20)
+    team = workers.BoxTeam(frank_wolfe.encode(larger_problem()), 2, workers.UNLIMITED, 1 << 20)
     helper = team.workers[1]
 
     def fail() -> None:

@@ -14,7 +14,7 @@ from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.solvers.branch_bound import BranchBoundSolver, row_groups
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
-from marginbn.solvers.branch_bound.engine import Search as EngineSearch
+from marginbn.solvers.branch_bound.engine import BoxSearch
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, Groups, Sample, even_sample
 from marginbn.solvers.branch_bound.rows import Reduction
 from marginbn.solvers.memory import BranchBoundShape
@@ -168,7 +168,7 @@ def test_same_optimum_after_the_rows_have_taken_over(
     dense = Reduction(encode(problem).instance, 30.0, 0.35)
     run = Run(problem, n_jobs=n_jobs)
     begin(run)
-    search = EngineSearch(run, BranchBoundSolver(rows="groups"))
+    search = BoxSearch(run, BranchBoundSolver(rows="groups"))
     search.open()
     assert isinstance(search.rows, GroupedRows)
     assert search.rows.groups is None
@@ -197,7 +197,7 @@ def test_a_short_limit_takes_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BranchBoundShape, "BYTES_PER_SECOND", 1000)
 
     def is_grouped(limits: Limits, solver: BranchBoundSolver | None = None) -> bool:
-        search = EngineSearch(Run(problem, limits), solver or BranchBoundSolver())
+        search = BoxSearch(Run(problem, limits), solver or BranchBoundSolver())
         return isinstance(search.rows, GroupedRows)
 
     assert is_grouped(Limits(time=10.0))
@@ -217,8 +217,8 @@ def test_who_is_late_has_a_bound_before_the_first_climb(monkeypatch: pytest.Monk
     begin(run)
     bounds: list[float] = []
     monkeypatch.setattr("marginbn.solvers.branch_bound.engine.ROOT_SHARE", -1.0)
-    monkeypatch.setattr(EngineSearch, "_climb_first", lambda search, _: bounds.append(search.bound))
-    EngineSearch(run, BranchBoundSolver(rows="groups")).open()
+    monkeypatch.setattr(BoxSearch, "_climb_first", lambda search, _: bounds.append(search.bound))
+    BoxSearch(run, BranchBoundSolver(rows="groups")).open()
     assert bounds[0] < initial_bound(problem) * (1 - 1e-6)
 
 

@@ -292,6 +292,6 @@ def test_a_bound_comes_before_the_local_search(rows: str, monkeypatch: pytest.Mo
     run = Run(problem, Limits(nodes=40))
     begin(run)
     known: list[float] = []
-    monkeypatch.setattr(engine.Search, "_climb_first", lambda *_: known.append(run.bound))
+    monkeypatch.setattr(engine.BoxSearch, "_climb_first", lambda *_: known.append(run.bound))
     BranchBoundSolver(rows=rows).run(run)  # type: ignore[arg-type]
     assert known[0] < initial_bound(problem) * (1 - 1e-6)

@@ -7,12 +7,12 @@ import pytest
 
 from branch_bound_cases import random_problem
 from marginbn.solvers.branch_bound.arrays import encode
-from marginbn.solvers.branch_bound.rows import Rows
+from marginbn.solvers.branch_bound.rows import RowChoice
 from marginbn.solvers.branch_bound.schedule import Schedule
 
 
 def new_schedule() -> Schedule:
-    return Schedule(Rows(encode(random_problem(np.random.default_rng(0), 4))))
+    return Schedule(RowChoice(encode(random_problem(np.random.default_rng(0), 4))))
 
 
 def efforts(schedule: Schedule, open_gap: float, batches: int) -> list[int]:

@@ -16,7 +16,7 @@ from marginbn.solvers.branch_cut import BranchCutSolver, engine
 from marginbn.solvers.branch_cut.arrays import build_instance
 from marginbn.solvers.branch_cut.bound import feasible_multipliers, lagrangian
 from marginbn.solvers.branch_cut.cuts import RowPool
-from marginbn.solvers.branch_cut.engine import Search
+from marginbn.solvers.branch_cut.engine import CutSearch
 from marginbn.solvers.branch_cut.incumbents import IncumbentSearch, _Climb
 from marginbn.solvers.branch_cut.kernels.propagate import propagate
 from marginbn.solvers.branch_cut.relaxation import Effort, HybridRelaxation, effort_at
@@ -412,7 +412,7 @@ def test_fixing_keeps_every_better_structure():
     optimum = solve_with(BranchCutSolver(), Run(problem, limits=EVERYTHING))
     run = Run(problem)
     run.offer(np.array([problem.candidates.group(i)[0] for i in range(6)]))
-    tree = Search(run, heuristics=False)
+    tree = CutSearch(run, heuristics=False)
     tree.frontier.value = optimum.objective - 1e-3 * abs(optimum.objective)
     tree.open()
     node = tree.frontier.take()

@@ -60,6 +60,6 @@ class BranchBoundSolver(Engine):
 
     def tree(self, run: Run) -> SearchTree:
         """Boxes in a compiled store."""
-        from marginbn.solvers.branch_bound.engine import Search
+        from marginbn.solvers.branch_bound.engine import BoxSearch
 
-        return Search(run, self)
+        return BoxSearch(run, self)

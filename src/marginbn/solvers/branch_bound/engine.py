@@ -31,7 +31,7 @@ from marginbn.solvers.branch_bound.kernels.node_pool import Pool
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance, count_rows, new_box
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, rows_of, wants_groups
 from marginbn.solvers.branch_bound.schedule import Schedule, settings_for, simple_starts
-from marginbn.solvers.branch_bound.workers import UNLIMITED, Team, Worker, first_pool, gather
+from marginbn.solvers.branch_bound.workers import UNLIMITED, BoxTeam, Worker, first_pool, gather
 from marginbn.solvers.checkpoint import SearchState
 from marginbn.solvers.compile import compile_seen, is_at_hand
 from marginbn.solvers.counts import threads_for
@@ -70,7 +70,7 @@ LARGEST = tree.perform
 """The kernel whose machine code takes longest to make."""
 
 
-def _look(search: ReferenceType[Search]) -> None:
+def _look(search: ReferenceType[BoxSearch]) -> None:
     """Look at the clock of whatever run a search is on."""
     own = search()
     if own is not None:
@@ -92,10 +92,10 @@ def is_interpreted(
     return n_jobs == 1 and is_small(problem) and not is_at_hand(largest)
 
 
-class Search(SearchTree):
+class BoxSearch(SearchTree):
     """State of one solve on the Python side."""
 
-    team: Team
+    team: BoxTeam
 
     def __init__(self, run: Run, solver: BranchBoundSolver, seconds: float | None = None) -> None:
         shape = BranchBoundShape.of(run.problem)
@@ -112,7 +112,7 @@ class Search(SearchTree):
             )
         encoding = encode(run.problem, threads, run.look)
         node_limit = UNLIMITED if run.limits.nodes is None else run.limits.nodes
-        super().__init__(run, Team(encoding, run.n_jobs, node_limit, division.tree))
+        super().__init__(run, BoxTeam(encoding, run.n_jobs, node_limit, division.tree))
         self.name = solver.name
         self.encoding = encoding
         self.heuristics = solver.heuristics

@@ -36,10 +36,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntArray
+from marginbn.problem.array_types import EPS, BoolArray, CodeArray, FloatArray, IntArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.branch_bound.arrays import Encoding
-from marginbn.solvers.branch_bound.kernels.duals import EPS
 from marginbn.solvers.branch_bound.kernels.records import WITHOUT_CODES, Instance, count_rows
 from marginbn.solvers.branch_bound.pair_tables import Coded, fill_columns, group_rows
 from marginbn.solvers.branch_bound.rows import (
@@ -50,7 +49,7 @@ from marginbn.solvers.branch_bound.rows import (
     WIDE_BAND,
     WORTH,
     Reduction,
-    Rows,
+    RowChoice,
     turned,
 )
 from marginbn.solvers.counts import Poll
@@ -245,7 +244,7 @@ def _totals(group_of: CodeArray, values: FloatArray, n_groups: int) -> FloatArra
     return np.bincount(group_of, values, n_groups).astype(np.float64, copy=False)
 
 
-class GroupedRows(Rows):
+class GroupedRows(RowChoice):
     """Groups to bound boxes and choose splits with, of which only the terms that matter; a sample
     to climb on.
     """
@@ -362,12 +361,12 @@ def wants_groups(rows: RowsInUse, problem: StructureProblem, division: Division)
     return rows == "groups" or (rows == "auto" and division.rows > 0)
 
 
-def rows_of(encoding: Encoding, budget: int, poll: Poll, is_shared: bool = False) -> Rows:
+def rows_of(encoding: Encoding, budget: int, poll: Poll, is_shared: bool = False) -> RowChoice:
     """The rows that matter, or groups where there are codes; whether several workers look at them
     at a time.
     """
     if encoding.coded is None:
-        return Rows(encoding, poll, is_shared)
+        return RowChoice(encoding, poll, is_shared)
     budget = budget or BranchBoundShape.LARGEST_ROWS
     return GroupedRows(encoding, encoding.coded, budget, poll, is_shared)
 

@@ -29,9 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
+from marginbn.problem.array_types import EPS, BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_bound.arrays import Encoding
-from marginbn.solvers.branch_bound.kernels.duals import EPS
 from marginbn.solvers.branch_bound.kernels.records import WITHOUT_CODES, Instance, count_rows
 from marginbn.solvers.branch_bound.pair_tables import fill_columns, sum_rows
 from marginbn.solvers.counts import Poll
@@ -68,7 +67,7 @@ class InUse(NamedTuple):
     coarse: Instance  # to compare splits with
 
 
-class Rows:
+class RowChoice:
     """The rows in use: to bound boxes, to choose splits and to climb."""
 
     def __init__(

@@ -14,7 +14,7 @@ from marginbn.problem.scores import candidate_score, log_likelihood
 from marginbn.solvers.branch_bound.arrays import Encoding
 from marginbn.solvers.branch_bound.kernels.bound import Settings
 from marginbn.solvers.branch_bound.kernels.records import Box, count_rows
-from marginbn.solvers.branch_bound.rows import Rows
+from marginbn.solvers.branch_bound.rows import RowChoice
 from marginbn.solvers.run import Limits
 
 
@@ -76,7 +76,7 @@ class Schedule:
     has found what it finds soon.
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: RowChoice) -> None:
         self._rows = rows
         self.next_stop = 1
         self.round = 0

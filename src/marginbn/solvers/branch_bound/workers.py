@@ -37,8 +37,7 @@ from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL
 from marginbn.solvers.checkpoint import OpenNodes, join
 from marginbn.solvers.memory import ACTIVE_VERTICES, KEPT_VERTICES
 from marginbn.solvers.run import is_interrupt
-from marginbn.solvers.tree_search import REST
-from marginbn.solvers.tree_search import Team as BaseTeam
+from marginbn.solvers.tree_search import REST, Team
 
 RESERVE = 1024
 """Free places below which a full store is searched depth first, fewer where a place is large; a
@@ -65,6 +64,7 @@ WORSE = 0.01
 """Nodes are worse if their bounds lie below the best by more than this part of the gap."""
 
 UNLIMITED = 2**62
+"""Nodes of a search without a limit of nodes; twice as many still fit into an int64."""
 
 
 class Worker:
@@ -171,7 +171,7 @@ def nbytes(pool: Pool) -> int:
     return sum(np.asarray(part).nbytes for part in pool)
 
 
-class Team(BaseTeam[tuple[float, IntArray]]):
+class BoxTeam(Team[tuple[float, IntArray]]):
     """The workers and what they share; they find vertices with their values."""
 
     def __init__(

@@ -37,6 +37,6 @@ class BranchCutSolver(Engine):
 
     def tree(self, run: Run) -> SearchTree:
         """Nodes with a linear program each."""
-        from marginbn.solvers.branch_cut.engine import Search
+        from marginbn.solvers.branch_cut.engine import CutSearch
 
-        return Search(run, self.heuristics)
+        return CutSearch(run, self.heuristics)

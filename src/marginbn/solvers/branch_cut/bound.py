@@ -33,11 +33,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
+from marginbn.problem.array_types import EPS, BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_cut.arrays import Instance
-
-EPS = 2.0**-53
-"""Largest relative error of one rounded operation in double precision."""
 
 
 def feasible_multipliers(

@@ -1,9 +1,9 @@
 """Branch and cut as a tree for the search loop: the root, a visit of one node, checkpoints.
 
-:meth:`Search.open` finds first incumbents, by a search over orders (linear problems) or by climbing
-(margins), bounds a linear problem by dual ascent, and pushes the root. :meth:`Search.visit` solves
-the programs of a node, rounds their point, removes candidates by reduced costs, propagates, and
-splits.
+:meth:`CutSearch.open` finds first incumbents, by a search over orders (linear problems) or by
+climbing (margins), bounds a linear problem by dual ascent, and pushes the root.
+:meth:`CutSearch.visit` solves the programs of a node, rounds their point, removes candidates by
+reduced costs, propagates, and splits.
 
 The node being visited stays in the tree, with the bound it had or a better one that was proved
 since, until its children take its place in one step. So the bound covers everything at any time,
@@ -118,7 +118,7 @@ def prepare(
     return Shared(reduced, original, division, instance, pool, costs, lists)
 
 
-class Search(SearchTree):
+class CutSearch(SearchTree):
     """State of one solve.
 
     The search works on the problem without dominated candidates, the run on the original one.

@@ -47,7 +47,7 @@ class Solution:
     explicit: FloatArray
 
 
-class Layout(NamedTuple):
+class PartPlaces(NamedTuple):
     """Places of a state's columns and rows in the model, see ``warm.py``."""
 
     eta: IntArray
@@ -72,7 +72,7 @@ class Program:
     """
 
     _warm: Warm  # the state that is loaded
-    _at: Layout  # where its parts are
+    _at: PartPlaces  # where its parts are
 
     def __init__(self, instance: Instance, pool: RowPool) -> None:
         self._instance = instance
@@ -244,7 +244,7 @@ class Program:
         places = n + order[np.searchsorted(self._rows, rows, sorter=order)]
         tau = self._instance.n_candidates + warm.samples(self._instance.n_rivals)
         split = len(warm.rows)
-        self._at = Layout(
+        self._at = PartPlaces(
             self._place[warm.active].astype(np.int64),
             self._place[tau].astype(np.int64),
             places[:split],

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
+from marginbn.problem.array_types import EPS, BoolArray, FloatArray, IntArray
 from marginbn.solvers.branch_cut.arrays import Instance
-from marginbn.solvers.branch_cut.bound import EPS, Prices, feasible_multipliers, lagrangian
+from marginbn.solvers.branch_cut.bound import Prices, feasible_multipliers, lagrangian
 from marginbn.solvers.branch_cut.cuts import RowPool
 from marginbn.solvers.branch_cut.lp import Program, Solution
 from marginbn.solvers.branch_cut.separators import SEPARATORS, ClusterSeparator

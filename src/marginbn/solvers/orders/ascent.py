@@ -18,13 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbn.problem.array_types import BoolArray, FloatArray, WordArray
+from marginbn.problem.array_types import EPS, BoolArray, FloatArray, WordArray
 from marginbn.solvers.orders.kernels.raising import charge_all, improve
 from marginbn.solvers.orders.kernels.word_sets import Lists
 from marginbn.solvers.orders.parent_lists import ParentLists
-
-EPS = 2.0**-53
-"""Largest relative error of one rounded operation in double precision."""
 
 TINY = 1e-10
 """Reduced costs up to this share of the scores' size count as zero while multipliers rise."""

@@ -52,7 +52,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import EPS, FloatArray, IntArray
 from marginbn.solvers.branch_bound.kernels import combination, duals, records
 from marginbn.solvers.branch_bound.kernels.combination import Balance, Bounding, BoundState
 from marginbn.solvers.branch_bound.kernels.newton import newton_step
@@ -87,7 +87,7 @@ def bound_error(inst: Instance, scale: BoundState, operations: float) -> float:
     constant = (n_samples + FEW) * inst.gamma * scale.total_weight
     constant += (n_rows + n + FEW) * scale.structure
     oracle = ORACLE_ROUNDINGS * (n + 2) * (n + 2) * scale.largest
-    return float(inst.error + 2.0 * duals.EPS * (gradient + constant + oracle))
+    return float(inst.error + 2.0 * EPS * (gradient + constant + oracle))
 
 
 EMPTY, PRUNED, SPLIT, PAUSED = 0, 1, 2, 3

@@ -40,13 +40,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.problem.array_types import FloatArray, IntArray
+from marginbn.problem.array_types import EPS, FloatArray, IntArray
 from marginbn.solvers.branch_bound.kernels import records
 from marginbn.solvers.branch_bound.kernels.coded import add_coded_column
 from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.compile import kernel, vectorised
-
-EPS = 2.0**-53
 
 ROUNDINGS = 8.0
 """Of each of the C + 2 terms behind a sum of weights, all roundings together: a few in the weight,

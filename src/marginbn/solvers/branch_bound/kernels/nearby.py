@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marginbn.problem.array_types import BoolArray, FloatArray
+from marginbn.problem.array_types import EPS, BoolArray, FloatArray
 from marginbn.solvers.branch_bound.kernels import combination, duals, records
 from marginbn.solvers.branch_bound.kernels.bound import (
     EMPTY,
@@ -167,7 +167,7 @@ def build(inst: Instance, rows: BoolArray, caps: BoolArray, structure: float) ->
         inst.n_features,
         inst.gamma,
         offset,
-        inst.error + 2.0 * duals.EPS * terms,
+        inst.error + 2.0 * EPS * terms,
         own_rows,
         own_columns,
         linear,
