@@ -9,10 +9,10 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from marginbn.classifiers.search import MORE_WORK
 from marginbn.cli import app
 from marginbn.cli.options import OPTION_NAMES, SAME_NAMES, in_options, option_name
 from marginbn.data.guardrails import drop_of
+from marginbn.solvers.result import MORE_WORK
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 OPTIONS = {name for c in ("fit", "learn", "report") for p in COMMANDS[c].params for name in p.opts}

@@ -47,7 +47,7 @@ from marginbn.proof.record import (
     quantise,
     smooth_shares,
 )
-from marginbn.solvers import solve_structure
+from marginbn.solvers import Search, solve_structure
 from marginbn.solvers.branch_bound.kernels.children import contains
 from marginbn.solvers.branch_bound.kernels.records import Box
 from marginbn.solvers.result import Status
@@ -474,3 +474,16 @@ def test_programmes_that_prove_less_than_their_parent_are_left_out(
         solve_structure(problem, node_limit=40, certificate=path)
     verdict = verify_certificate(path)
     assert verdict, verdict.reason
+
+
+def test_a_budget_of_work_ends_the_proof_too(tmp_path: Path) -> None:
+    """The proof gets as much work as the search, and proves no more than the search found."""
+    problem = small_margin_problem(5, n_features=7, n_rows=80, gamma=2.0, max_parents=2)
+    path = tmp_path / "proof.mbc"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)  # the proof's gap may be larger
+        limited = solve_structure(problem, Search(work_limit=1e-9), certificate=path)
+    assert limited.status is Status.WORK_LIMIT
+    assert 1e-9 < limited.work < 1.0
+    assert verify_certificate(path)
+    assert solve_structure(problem, certificate=path).status is Status.OPTIMAL

@@ -41,7 +41,7 @@ from marginbn.problem.structure import Structure
 from marginbn.proof.definition import define_data
 from marginbn.scoring.local_scores import ScoringListener, local_scores
 from marginbn.solvers import solve_structure
-from marginbn.solvers.result import SolveResult, Status
+from marginbn.solvers.result import MORE_WORK, SolveResult, Status
 from marginbn.solvers.solve import Search
 
 
@@ -127,10 +127,6 @@ def stamp_of(path: PathLike | None) -> Stamp:
         return None
     status = os.stat(path)
     return status.st_ino, status.st_mtime_ns
-
-
-MORE_WORK = "search=Search(work_limit=...)"
-"""What raises the budget of work; the command line has max-margin, which has none, in its place."""
 
 
 def warn_if_open(result: SolveResult) -> None:

@@ -32,7 +32,7 @@ from marginbn.solvers.branch_bound.engine import is_interpreted
 from marginbn.solvers.branch_bound.kernels.bound import bound_box
 from marginbn.solvers.compile import compile_seen
 from marginbn.solvers.interpreted import interpreting
-from marginbn.solvers.result import SolveResult, Status, TracePoint, relative_gap
+from marginbn.solvers.result import MORE_WORK, SolveResult, Status, TracePoint, relative_gap
 from marginbn.solvers.run import Callback, Deadline, RowsInUse, Run, Solver
 from marginbn.solvers.solve import solve_with
 from marginbn.solvers.tree_search import SearchTree, TreeSolver, initial_bound
@@ -182,7 +182,9 @@ def certify(
     definition: Definition, found: SolveResult, path: PathLike, run: Run, rows: RowsInUse
 ) -> SolveResult:
     """Prove what a search has found, write the certificate, and combine both results."""
-    solver = CertifyingSolver(definition, rows)
+    solver, asked = CertifyingSolver(definition, rows), run.limits
+    if found.status is Status.WORK_LIMIT:  # prove what the search has found, and no more
+        run.limits = replace(asked, gap=max(asked.gap, found.gap))
     with run.ending():
         if found.status is Status.INTERRUPTED or INTERRUPTS.requested:
             run.limits = replace(run.limits, nodes=1)  # the user wants an end: the root alone
@@ -199,12 +201,14 @@ def certify(
             _warn(f"the certificate is not where it should be: {rescued}", 4)
     except InputError as error:
         _warn(f"there is no certificate: {error}", 4)
-    stopped, result = run.stopped, _combined(found, run)
+    stopped, run.limits = run.stopped, asked
+    result = _combined(found, run)
     gap = relative_gap(certificate.objective, certificate.bound, result.scale)
     if gap > result.gap + WORTH_A_WARNING:
         reason = "its arithmetic is coarser, and the optimum is small compared with the weights"
         if stopped is not Status.OPTIMAL:
-            reason = "writing a proof takes longer than finding it; increase time_limit"
+            more = MORE_WORK if stopped is Status.WORK_LIMIT else "time_limit"
+            reason = f"writing a proof takes longer than finding it; increase {more}"
         proved = f"the certificate proves a gap of {100 * gap:.2g} %, the search itself"
         _warn(f"{proved} {100 * result.gap:.2g} %: {reason}", 4)
     return result
@@ -257,6 +261,7 @@ def _combined(found: SolveResult, run: Run) -> SolveResult:
     """The better incumbent with the better bound."""
     run.recall_bound(found.bound)
     run.nodes += found.nodes
+    run.work += found.work
     if found.status not in (Status.OPTIMAL, Status.GAP_LIMIT):
         run.stopped = found.status
     result = run.finish(found.solver)

@@ -112,6 +112,9 @@ class Status(StrEnum):
     ROUNDING = "rounding"
 
 
+MORE_WORK = "search=Search(work_limit=...)"
+"""What raises the budget of work; the command line has max-margin, which has none, in its place."""
+
 PROOF_TOLERANCE = 1e-6
 """A relative gap of at most this much is called optimal; a larger requested gap is a gap limit."""
 
