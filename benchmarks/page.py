@@ -457,9 +457,7 @@ SECTIONS = [
         "long-runs.jsonl",
         f"{RUN} long-runs --data FOLDER",
         "What ten minutes on one core do not prove: half an hour on two cores, and for spambase "
-        "(all its rows) up to two hours. A killed run resumes from its checkpoint. The two "
-        "satimage searches resumed from the checkpoint of an earlier search, so their gaps are "
-        "those of more than half an hour.",
+        "(all its rows) up to two hours. A killed run resumes from its checkpoint.",
         hard_problems,
     ),
     Section(
