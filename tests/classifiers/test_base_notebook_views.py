@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import numpy as np
 import pandas as pd
 
@@ -25,7 +27,7 @@ def test_a_classifier_shows_its_network_and_both_halves() -> None:
     html = fitted._repr_html_()
     picture = html[html.index("<figure") :]
     assert picture == fitted._repr_mimebundle_()["text/html"][-len(picture) :]
-    assert f"structure: optimal (branch_bound), gap {percent(fitted.gap_)}" in html
+    assert f"structure: optimal (branch_bound), gap {escape(percent(fitted.gap_))}" in html
     assert "Measure its accuracy on held-out rows" in html
     assert html.count("data-variable=") == fitted.network_.n_variables
     assert "a&lt;b" in html
