@@ -136,6 +136,23 @@ def test_fit_and_inspect_say_the_same() -> None:
     assert {str(w.message) for w in caught} <= set(report.notes)
 
 
+def test_fit_and_inspect_leave_out_the_same_columns() -> None:
+    """Whatever the number of rows: titles are kept where enough of them repeat."""
+    rng, decided = np.random.default_rng(4), set()
+    for n_rows in range(40, 401, 40):
+        titles = [f"title {i}" for i in np.minimum(rng.integers(0, 260, n_rows), 180)]
+        frame = pd.DataFrame({"title": titles, "x": rng.integers(0, 3, n_rows).astype(str)})
+        labels = rng.integers(0, 2, n_rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            fitted = NaiveBayesClassifier().fit(frame, labels)
+        is_left_out = "title" in fitted.preparation_.left_out
+        (told,) = [c for c in inspect_data(frame, labels).columns if c.name == "title"]
+        assert (told.n_states == 0) == is_left_out
+        decided.add(is_left_out)
+    assert decided == {False, True}
+
+
 def test_fit_doubts_a_class_that_most_rows_have_for_themselves() -> None:
     """As a warning, in the words of the inspection; half as many classes as rows are in order."""
     X, names = SOUND[:40], np.arange(40).astype(str)
