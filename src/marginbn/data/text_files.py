@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
@@ -62,16 +62,6 @@ def format_error(path: str, line: int | None, reason: str) -> FormatError:
     """A malformed file: path, line (None if unknown) and reason."""
     place = path if line is None else f"{path}, line {line}"
     return FormatError(f"{place}: {reason}")
-
-
-def not_text(path: str, line: int | None, byte: int, encoding: str = "UTF-8") -> FormatError:
-    """The error for a byte that is no text."""
-    likely = "utf-16" if line == 1 and byte >= 0xFE else "latin-1"  # a mark of byte order
-    reason = (
-        f"byte 0x{byte:02x} is not {encoding}; save the file as UTF-8, or name its encoding, such "
-        f"as encoding={likely!r}"
-    )
-    return format_error(path, line, reason)
 
 
 def checked_encoding(encoding: str) -> str:
@@ -140,21 +130,29 @@ def load_bytes(path: Path) -> bytes:
 
 def load_text(path: Path, encoding: str = "utf-8") -> str:
     """Text of a file, unpacked if its name says so, without byte order mark."""
-    encoding = "utf-8-sig" if encoding == "utf-8" else encoding
-    text = _without_nul(decode_text(load_bytes(path), str(path), encoding), str(path))
+    text = decode_text(load_bytes(path), str(path), encoding)
     if not text.strip():
         raise format_error(str(path), None, "the file is empty")
     return text
 
 
-def decode_text(data: bytes, path: str, encoding: str = "utf-8-sig") -> str:
-    """The text, or an error that names the line of the first byte that is none."""
+def decode_text(data: bytes, path: str, encoding: str = "utf-8", *, is_all: bool = True) -> str:
+    """The text of a file, or of its first bytes; an error names the line of a byte that is none."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)()
     try:
-        return data.decode(encoding)
+        text = decoder.decode(data, final=is_all)
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        name = encoding.upper().removesuffix("-SIG")
-        raise not_text(path, line, data[error.start], name) from None
+        line, byte = data.count(b"\n", 0, error.start) + 1, error.object[error.start]
+        likely = "utf-16" if line == 1 and byte >= 0xFE else "latin-1"  # a mark of byte order
+        reason = (
+            f"byte 0x{byte:02x} is not {encoding.upper()}; save the file as UTF-8, or name its "
+            f"encoding, such as encoding={likely!r}"
+        )
+        raise format_error(path, line, reason) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise format_error(path, line, "there is a NUL byte; this is not a text file")
+    return text
 
 
 # --- layout ---------------------------------------------------------------------------------------
@@ -162,11 +160,12 @@ def decode_text(data: bytes, path: str, encoding: str = "utf-8-sig") -> str:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """How a file is to be split: its name in messages, names of columns, lines up to the end of the
-    header, and whether pyarrow splits it.
+    """How a file is to be split: where it is and its name in messages, names of columns, lines up
+    to the end of the header, and whether pyarrow splits it.
     """
 
-    path: str
+    file: Path
+    origin: str
     encoding: str
     delimiter: str
     names: tuple[str, ...]
@@ -174,62 +173,41 @@ class FileLayout:
     is_plain: bool
 
 
+def _split(lines: Iterable[str], delimiter: str, strict: bool = False) -> Any:
+    """Rows of the csv module, which skips spaces before a field; those behind the last of fields
+    separated by spaces are no field.
+    """
+    if delimiter == " ":
+        lines = (re.sub(r" +([\r\n]*)$", r"\1", line) for line in lines)
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)
+
+
+def _is_blank(row: Sequence[str]) -> bool:
+    return not row or (len(row) == 1 and not row[0].strip())
+
+
 def find_layout(
-    head: bytes, path: str, suffix: str, delimiter: str | None, encoding: str, *, is_all: bool
+    file: Path, origin: str, suffix: str, delimiter: str | None, encoding: str
 ) -> FileLayout:
-    """Layout by the first bytes of a file, which may end within a row unless they are all."""
-    text = _decoded_head(head, path, encoding, is_all)
+    """Layout by the first bytes of a file."""
+    with opened(file) as stream:
+        head = stream.read(HEAD_BYTES)
+    text = decode_text(head, origin, encoding, is_all=len(head) < HEAD_BYTES)
     if delimiter is None:
         header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n ").partition("\n")[0])
         delimiter = next((c for c in DELIMITERS[suffix] if c in header), DELIMITERS[suffix][0])
-    reader = csv.reader(
-        _spaces_trimmed(io.StringIO(text, newline=""), delimiter),
-        delimiter=delimiter,
-        skipinitialspace=True,
-    )
-    names: tuple[str, ...] = ()
+    reader = _split(io.StringIO(text, newline=""), delimiter)
+    line, row = 1, next(reader, None)
     try:
-        while not names:
-            line = reader.line_num + 1
-            row = next(reader, None)
-            if row is None:
-                raise format_error(path, None, "the file is empty")
-            if not is_blank(row):
-                names = _checked_header(row, path, line)
+        while row is not None and _is_blank(row):
+            line, row = reader.line_num + 1, next(reader, None)
     except csv.Error as error:
-        raise format_error(path, reader.line_num, f"{error}; is a quote not closed?") from None
+        raise format_error(origin, reader.line_num, f"{error}; is a quote not closed?") from None
+    if row is None:
+        raise format_error(origin, None, "the file is empty")
+    names = _checked_header(row, origin, line)
     is_plain = delimiter != " " and f'{delimiter} "' not in text and not text.startswith(' "')
-    return FileLayout(path, encoding, delimiter, names, reader.line_num, is_plain)
-
-
-def _decoded_head(head: bytes, path: str, encoding: str, is_all: bool) -> str:
-    decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)()
-    try:
-        text = decoder.decode(head, final=is_all)
-    except UnicodeDecodeError as error:
-        line = head.count(b"\n", 0, error.start) + 1
-        raise not_text(path, line, error.object[error.start], encoding.upper()) from None
-    return _without_nul(text, path)
-
-
-def _without_nul(text: str, path: str) -> str:
-    """The text, refused if it has a NUL byte."""
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise format_error(path, line, "there is a NUL byte; this is not a text file")
-    return text
-
-
-def _spaces_trimmed(lines: Iterable[str], delimiter: str) -> Iterable[str]:
-    """Spaces before a field are skipped by the csv module; those behind the last are no field."""
-    if delimiter != " ":
-        return lines
-    return (re.sub(r" +([\r\n]*)$", r"\1", line) for line in lines)
-
-
-def is_blank(row: Sequence[str]) -> bool:
-    """Whether a row has nothing in it."""
-    return not row or (len(row) == 1 and not row[0].strip())
+    return FileLayout(file, origin, encoding, delimiter, names, reader.line_num, is_plain)
 
 
 def _checked_header(row: Sequence[str], path: str, line: int) -> tuple[str, ...]:
@@ -263,15 +241,12 @@ def source_of_text(
     """A delimited file; ``suffix`` is its format, ``missing`` the texts that become null, and
     ``origin`` its name in messages.
     """
-    encoding, origin = checked_encoding(encoding), origin or str(path)
+    encoding = checked_encoding(encoding)
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise InputError(f"delimiter must be a single character such as ',', got {delimiter!r}")
-    with opened(path) as stream:
-        head = stream.read(HEAD_BYTES)
-    layout = find_layout(head, origin, suffix, delimiter, encoding, is_all=len(head) < HEAD_BYTES)
-    rows = partial(_read_rows, path, layout, missing)
-    line_of = partial(_line_of_row, path, layout)
-    return Source(layout.names, rows, origin, is_text=True, line_of=line_of)
+    layout = find_layout(path, origin or str(path), suffix, delimiter, encoding)
+    rows, line_of = partial(_read_rows, layout, missing), partial(_line_of_row, layout)
+    return Source(layout.names, rows, layout.origin, is_text=True, line_of=line_of)
 
 
 def source_of_stream(stream: BinaryIO, **settings: Any) -> Source:
@@ -284,25 +259,26 @@ def source_of_stream(stream: BinaryIO, **settings: Any) -> Source:
 
 
 def _read_rows(
-    path: Path, layout: FileLayout, missing: frozenset[str], names: Sequence[str]
+    layout: FileLayout, missing: frozenset[str], names: Sequence[str]
 ) -> Iterator[pa.Table]:
-    """Tables of texts; for the line of an error the file is read again."""
-    wrong: list[Any] = []
-
-    def judge(row: Any) -> str:
-        if (row.text or "").strip():
-            wrong.append(row)
-            return "error"
-        return "skip"
-
-    with opened(path) as stream:
-        if not layout.is_plain:
-            yield from _read_slowly(stream, layout, names)
-            return
+    """Tables of texts: by pyarrow, and from a row that it cannot split on by the csv module, which
+    splits it or says what is wrong with it.
+    """
+    n_rows = 0
+    if layout.is_plain:
         try:
-            yield from _read_quickly(stream, layout, names, missing, judge)
-        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-            _explain(path, layout, error, wrong)
+            for table in _read_quickly(layout, names, missing):
+                yield table
+                n_rows += table.num_rows
+            return
+        except (pa.ArrowInvalid, UnicodeDecodeError):
+            pass
+    places = {name: layout.names.index(name) for name in names}
+    with closing(_csv_rows(layout)) as rows:
+        own = islice(rows, n_rows, None)
+        while batch := [row for _, row in islice(own, SLOW_ROWS)]:
+            columns = list(zip(*batch, strict=True))
+            yield pa.table({n: pa.array(columns[i], pa.string()) for n, i in places.items()})
 
 
 class _Lent:
@@ -315,80 +291,68 @@ class _Lent:
 
 
 def _read_quickly(
-    stream: Any, layout: FileLayout, names: Sequence[str], missing: frozenset[str], judge: Any
+    layout: FileLayout, names: Sequence[str], missing: frozenset[str]
 ) -> Iterator[pa.Table]:
     """By Arrow. A thread of it that lets go of a Python object while the interpreter shuts down
     ends the process with SIGABRT; so these threads are waited for, a second at most.
     """
-    source, handler = _Lent(stream), partial(judge)
-    lent: list[weakref.ref[Any]] = [weakref.ref(source), weakref.ref(handler)]
-    arguments = [
-        pa.PythonFile(source, mode="r"),
-        arrow_csv.ReadOptions(
-            use_threads=False,
-            block_size=MAX_ROW_BYTES,
-            column_names=list(layout.names),
-            skip_rows=layout.skipped,
-            encoding="utf8" if layout.encoding in ("utf-8", "utf-8-sig") else layout.encoding,
-        ),
-        arrow_csv.ParseOptions(
-            delimiter=layout.delimiter, newlines_in_values=True, invalid_row_handler=handler
-        ),
-        arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()),
-            include_columns=list(names),
-            null_values=sorted(missing),
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=True,
-        ),
-    ]
-    try:
-        with arrow_csv.open_csv(*arguments) as reader:
-            for batch in reader:
-                yield pa.Table.from_batches([batch])
-    finally:
-        del source, handler, arguments
-        reader = None
-        end = time.monotonic() + 1.0
-        while any(value() is not None for value in lent) and time.monotonic() < end:
-            time.sleep(0.0002)
+    with opened(layout.file) as stream:
+        source = _Lent(stream)
+        lent = weakref.ref(source)
+        arguments = [
+            pa.PythonFile(source, mode="r"),
+            arrow_csv.ReadOptions(
+                use_threads=False,
+                block_size=MAX_ROW_BYTES,
+                column_names=list(layout.names),
+                skip_rows=layout.skipped,
+                encoding="utf8" if layout.encoding in ("utf-8", "utf-8-sig") else layout.encoding,
+            ),
+            arrow_csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()),
+                include_columns=list(names),
+                null_values=sorted(missing),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+            ),
+        ]
+        try:
+            with arrow_csv.open_csv(*arguments) as reader:
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+        finally:
+            del source, arguments
+            reader = None
+            end = time.monotonic() + 1.0
+            while lent() is not None and time.monotonic() < end:
+                time.sleep(0.0002)
 
 
 def _csv_rows(
-    stream: Any, layout: FileLayout, *, strict: bool = True
+    layout: FileLayout, *, strict: bool = True
 ) -> Generator[tuple[int, list[str]], None, None]:
     """Line and fields of every row below the header that is not blank, by the csv module; if it is
     ``strict``, errors name the line.
     """
-    lines = io.TextIOWrapper(stream, layout.encoding, newline="", errors="surrogateescape")
     csv.field_size_limit(MAX_ROW_BYTES)
-    reader = csv.reader(
-        _spaces_trimmed(islice(lines, layout.skipped, None), layout.delimiter),
-        delimiter=layout.delimiter,
-        skipinitialspace=True,
-        strict=strict,
-    )
-    line = layout.skipped + 1
-    try:
-        for row in reader:
-            if not is_blank(row):
-                if strict:
-                    _check_row(row, line, layout)
-                yield line, row
-            line = layout.skipped + reader.line_num + 1
-    except csv.Error as error:
-        reason = f"{error}; is a quote not closed in a row that begins here?"
-        raise format_error(layout.path, line, reason) from None
-    finally:
-        lines.detach()  # whoever opened the stream closes it
-
-
-def _check_row(row: Sequence[str], line: int, layout: FileLayout) -> None:
-    if len(row) != len(layout.names):
-        raise format_error(layout.path, line, _unequal(layout, len(row)))
-    if any(not text.isascii() and re.search("[\udc80-\udcff]", text) for text in row):
-        byte = next(ord(c) - 0xDC00 for text in row for c in text if c >= "\udc80")
-        raise not_text(layout.path, line, byte, layout.encoding.upper())
+    with opened(layout.file) as stream:
+        lines = io.TextIOWrapper(stream, layout.encoding, newline="")
+        reader = _split(islice(lines, layout.skipped, None), layout.delimiter, strict)
+        line = layout.skipped + 1
+        try:
+            for row in reader:
+                if not _is_blank(row):
+                    if strict and len(row) != len(layout.names):
+                        raise format_error(layout.origin, line, _unequal(layout, len(row)))
+                    yield line, row
+                line = layout.skipped + reader.line_num + 1
+        except csv.Error as error:
+            reason = f"{error}; is a quote not closed in a row that begins here?"
+            raise format_error(layout.origin, line, reason) from None
+        except UnicodeDecodeError:
+            decode_text(load_bytes(layout.file), layout.origin, layout.encoding)
+            raise
 
 
 def _unequal(layout: FileLayout, n_fields: int) -> str:
@@ -403,33 +367,9 @@ def _unequal(layout: FileLayout, n_fields: int) -> str:
     )
 
 
-def _read_slowly(stream: Any, layout: FileLayout, names: Sequence[str]) -> Iterator[pa.Table]:
-    places = {name: layout.names.index(name) for name in names}
-    with closing(_csv_rows(stream, layout)) as rows:
-        while batch := [row for _, row in islice(rows, SLOW_ROWS)]:
-            columns = list(zip(*batch, strict=True))
-            yield pa.table({n: pa.array(columns[i], pa.string()) for n, i in places.items()})
-
-
-def _explain(path: Path, layout: FileLayout, error: Exception, wrong: Sequence[Any]) -> NoReturn:
-    """The error of a file that pyarrow does not read, with its line: the file is read again."""
-    text = " ".join(str(error).split())
-    if isinstance(error, UnicodeDecodeError) or "UTF8" in text:
-        name = "utf-8-sig" if layout.encoding == "utf-8" else layout.encoding
-        decode_text(load_bytes(path), layout.path, name)
-    with opened(path) as stream, closing(_csv_rows(stream, layout)) as rows:
-        for _ in rows:
-            pass
-    if "straddling" in text:
-        text = f"a row is longer than {MAX_ROW_BYTES >> 20} MB; is a quote not closed?"
-    if wrong:
-        text = _unequal(layout, wrong[0].actual_columns)
-    raise format_error(layout.path, None, text) from None
-
-
-def _line_of_row(path: Path, layout: FileLayout, row: int) -> int:
+def _line_of_row(layout: FileLayout, row: int) -> int:
     """The line in which a row begins, counted from 1."""
-    with opened(path) as stream, closing(_csv_rows(stream, layout, strict=False)) as rows:
+    with closing(_csv_rows(layout, strict=False)) as rows:
         return next(islice(rows, row, None), (layout.skipped + 1, []))[0]
 
 
