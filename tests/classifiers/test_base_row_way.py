@@ -113,7 +113,7 @@ def test_a_prediction_reads_and_encodes_once(rows: tuple[list[list[Any]], list[s
     """And counts nothing."""
     for classifier in (BNClassifier(), MaxMarginBNClassifier()):
         classifier.fit(*rows)
-        once = (validation.read_more_rows, Preparation.apply, TableCoding.encode)
+        once = (validation.source_of_rows, Preparation.apply, TableCoding.encode)
         with counting(*once, contingency, learn_coding) as found:
             classifier.predict_proba(rows[0])
         assert found == {function.__qualname__: 1 for function in once}

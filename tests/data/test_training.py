@@ -17,7 +17,7 @@ from marginbn import (
     TANClassifier,
 )
 from marginbn.data import labelled, profile, source, training
-from marginbn.data.source import row_pieces
+from marginbn.data.source import source_of_memory
 from marginbn.data.table import as_stream
 from marginbn.data.training import survey
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning
@@ -337,9 +337,7 @@ def test_many_rows_are_answered_in_pieces(kind: str, table: Any) -> None:
         library = pytest.importorskip(kind)
         rows = numbers.to_pandas() if kind == "pandas" else library.from_arrow(numbers)
     fitted = NaiveBayesClassifier().fit(rows, labels)
-    pieces = row_pieces(rows)
-    assert pieces is not None
-    assert len(list(pieces)) == 8
+    assert len(list(source_of_memory(rows).blocks())) == 8
     whole = np.concatenate([fitted.predict_proba(rows[k : k + 100]) for k in range(0, 900, 100)])
     assert np.array_equal(fitted.predict_proba(rows), whole)
 
@@ -347,4 +345,3 @@ def test_many_rows_are_answered_in_pieces(kind: str, table: Any) -> None:
 def test_other_things_are_no_streams() -> None:
     for other in (np.zeros((2, 2)), [[1, 2]], None, 3, arrow.table({"a": [1]})):
         assert as_stream(other) is None
-    assert row_pieces([[1, 2]]) is None

@@ -26,10 +26,9 @@ from marginbn.classifiers import validation
 from marginbn.classifiers.budget import report_phase
 from marginbn.classifiers.measures import HeldOut
 from marginbn.classifiers.validation import check_positive, one_of, parameter
-from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, UnseenCategories
+from marginbn.data.encode import EncodedTraining, IsLate, TableCoding
 from marginbn.data.labelled import ClassWeight, LabelledTable, MissingPolicy
 from marginbn.data.preparation import Preparation, TableSettings, coded_blocks, encode_row
-from marginbn.data.source import row_pieces
 from marginbn.data.table import Table, as_stream
 from marginbn.data.training import TrainingRows, check_target, survey, survey_rows
 from marginbn.exceptions import InputError
@@ -224,25 +223,15 @@ class TableEstimator(FittedAttributes, BaseEstimator):
 
     def encode(self, X: Any) -> CodeArray:
         """Rows to answer as codes of the features, (n_samples, n_features); -1 is unknown."""
-        unseen = UnseenCategories(self.row_coding)
-        codes = unseen.encode(self.prepare(X))
-        unseen.warn()
-        return codes
+        return np.concatenate(list(self._encode_blocks(X)))
 
     def _encode_blocks(self, X: Any) -> Iterator[CodeArray]:
-        """The same, block by block where there are many rows or they are read in pieces."""
-        stream = as_stream(X)
-        if stream is not None:
-            blocks = coded_blocks(self.preparation_, self.row_coding, stream)
-            yield from (codes for _, codes in blocks)
-            return
-        pieces = row_pieces(X)
-        if pieces is None:
-            yield self.encode(X)
-            return
-        unseen = UnseenCategories(self.row_coding)
-        yield from (unseen.encode(self.prepare(piece)) for piece in pieces)
-        unseen.warn()
+        """The same, block by block."""
+        check_is_fitted(self)
+        source = as_stream(X) or validation.source_of_rows(self, X, self.preparation_)
+        with validation.as_input_errors():
+            for _, codes in coded_blocks(self.preparation_, self.row_coding, source):
+                yield codes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -446,18 +435,15 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
         )
         return model, None if judged is None else HeldOut(*judged)
 
-    def encode(self, X: Any) -> CodeArray:
-        """Rows to predict as codes of the features, (n_samples, n_features); -1 is unknown.
-
-        Codes are states of ``network_``, or with trained tables their cells. The values of a single
-        row are looked up.
-        """
+    def _encode_blocks(self, X: Any) -> Iterator[CodeArray]:
+        """The same; the values of a single row are looked up."""
         check_is_fitted(self)
         row = validation.single_row(self, X)
         coded = None if row is None else encode_row(self.preparation_, self.row_coding, row)
         if coded is not None:
-            return coded
-        return super().encode([X] if isinstance(X, Mapping) else X)
+            yield coded
+        else:
+            yield from super()._encode_blocks([X] if isinstance(X, Mapping) else X)
 
     @property
     def row_coding(self) -> TableCoding:

@@ -21,8 +21,13 @@ from sklearn.utils.validation import validate_data
 from marginbn.data.columns import Column, as_input_errors, is_missing
 from marginbn.data.labelled import CLASS_NAME, LabelledTable, refuse_measured
 from marginbn.data.preparation import Preparation
-from marginbn.data.source import array_of_objects, check_distinct_names, source_of_memory
-from marginbn.data.table import Kinds, Table, as_table
+from marginbn.data.source import (
+    Source,
+    array_of_objects,
+    check_distinct_names,
+    source_of_memory,
+)
+from marginbn.data.table import Kinds, Table, as_table, source_of_typed
 from marginbn.exceptions import DataWarning, InputError, warn_user
 from marginbn.problem.array_types import FloatArray, IndexArray
 
@@ -170,12 +175,21 @@ def read_features(estimator: Any, X: Any, *, kinds: Kinds, rows: IndexArray | No
 
 
 @as_input_errors()
+def source_of_rows(estimator: Any, X: Any, preparation: Preparation) -> Source:
+    """Rows to answer, with the columns that a fitted classifier uses under their names there."""
+    if isinstance(X, Table):
+        return source_of_typed(_matching_columns(X, preparation))
+    table, _ = _check_features(estimator, X, reset=False)
+    source = source_of_memory(table).renamed([plan.name for plan in preparation.columns])
+    return source.without(preparation.left_out)
+
+
+@as_input_errors()
 def read_more_rows(estimator: Any, X: Any, preparation: Preparation) -> Table:
     """The columns that a fitted classifier uses; the others are not looked at."""
-    if isinstance(X, Table):
-        return as_table(_matching_columns(X, preparation), kinds=preparation.used_kinds)
-    table, names = _check_features(estimator, X, reset=False)
-    return as_table(table, kinds=preparation.kinds, names=names, only=preparation.used)
+    is_read = isinstance(X, Table)
+    rows = _matching_columns(X, preparation) if is_read else source_of_rows(estimator, X, preparation)
+    return as_table(rows, kinds=preparation.used_kinds)
 
 
 def single_row(estimator: Any, X: Any) -> Mapping[str, Any] | Sequence[Any] | None:
@@ -190,7 +204,7 @@ def single_row(estimator: Any, X: Any) -> Mapping[str, Any] | Sequence[Any] | No
     if isinstance(X, np.ndarray):
         is_row = X.ndim == 2 and X.shape == (1, estimator.n_features_in_)
         return X[0].tolist() if is_row and X.dtype.kind in "iufOU" else None
-    if not (hasattr(X, "columns") and hasattr(type(X), "__len__")) or len(X) != 1:
+    if not (hasattr(type(X), "__len__") and hasattr(X, "columns")) or len(X) != 1:
         return None
     if list(getattr(X, "column_names", X.columns)) != list(names_of(estimator)):
         return None

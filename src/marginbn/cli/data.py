@@ -32,6 +32,7 @@ from marginbn.data.preparation import TableSettings, coded_blocks
 from marginbn.data.source import ARROW_SUFFIXES, Source
 from marginbn.data.table import (
     Table,
+    as_kind,
     as_table,
     format_of,
     open_file,
@@ -227,7 +228,7 @@ def _class_column(column: Column) -> Column:
                 f"{present[present != np.floor(present)][0]:g}; choose a column of classes, or "
                 f"write --kind '{column.name}=categorical' to make every number a class"
             )
-    classes = column.as_kind("categorical")
+    classes = as_kind(column, "categorical")
     categories = classes.categories
     if any(isinstance(c, float) for c in categories):  # 1.5 is a class only as a text
         categories = classes.labels

@@ -132,25 +132,13 @@ class Column:
         """Equal column under another name."""
         return self if name == self.name else replace(self, name=name)
 
-    def as_kind(self, kind: Kind) -> Column:
-        """Same values seen as `kind`; text that is no number cannot become numeric."""
-        if kind == self.kind:
-            return self
-        if kind == "categorical":
-            codes = np.full(self.n_rows, -1, dtype=np.int32)
-            known = ~np.isnan(self.numbers)
-            levels, codes[known] = np.unique(self.numbers[known], return_inverse=True)
-            return Column.categorical(self.name, codes, map(whole_as_int, levels.tolist()))
-        levels = np.array([*map(parse_number, self.categories), np.nan], dtype=np.float64)
-        is_bad = np.isnan(levels[self.codes]) & (self.codes >= 0)
-        if is_bad.any():
-            row = int(is_bad.argmax())
-            raise InputError(
-                f"column {self.name!r} is to be numeric, but row {row} (the first row is 0) "
-                f"holds {self.categories[self.codes[row]]!r}, which is no number; correct it, "
-                "make it missing, or declare the column categorical"
-            )
-        return Column.numeric(self.name, levels[self.codes])
+    @property
+    def arrow(self) -> pa.Array:
+        """The column for Arrow: numbers, or a dictionary of all categories in their order."""
+        if self.kind == "numeric":
+            return pa.array(self.numbers)
+        indices = pa.array(self.codes, mask=self.codes < 0)
+        return pa.DictionaryArray.from_arrays(indices, pa.array(self.categories), ordered=True)
 
 
 def few_values(present: FloatArray, known: set[float]) -> set[float] | None:
@@ -222,12 +210,6 @@ def parse_number(value: Scalar | Decimal | Fraction) -> float | None:
         return float(value)
     except OverflowError:
         return float("inf")
-
-
-def numbers_of_texts(texts: Sequence[str]) -> FloatArray | None:
-    """All texts as numbers, or None if one of them is none."""
-    numbers = [parse_number(text) for text in texts]
-    return None if None in numbers else np.array(numbers, dtype=np.float64)
 
 
 def whole_number(text: str) -> int | None:

@@ -31,7 +31,7 @@ from marginbn.data.discretize import (
     quantile_cuts,
 )
 from marginbn.data.labelled import LabelledTable
-from marginbn.data.table import Table
+from marginbn.data.table import Table, as_kind
 from marginbn.exceptions import DataWarning, InputError, warn_user
 from marginbn.files import Shape
 from marginbn.problem import MISSING_LABEL
@@ -87,7 +87,7 @@ class Coding(Shape, frozen=True):
 
     def encode(self, column: Column) -> CodeArray:
         """Codes of a column, read as the kind it had in training; -1 where not known."""
-        column = column.as_kind(self.kind)
+        column = as_kind(column, self.kind)
         if self.kind == "numeric":
             codes = assign_bins(column.numbers, np.array(self.cuts))
         else:
@@ -239,7 +239,7 @@ class UnseenCategories:
         codes = self._coding.encode(table)
         for coding, column in zip(self._coding.columns, table.columns, strict=True):
             if coding.kind == "categorical":
-                column, known = column.as_kind("categorical"), {str(c) for c in coding.categories}
+                column, known = as_kind(column, "categorical"), {str(c) for c in coding.categories}
                 counts = zip(column.labels, column.counts.tolist(), strict=True)
                 found = {label: n for label, n in counts if n and label not in known}
                 if found:

@@ -201,7 +201,7 @@ def inspect_data(
     if y is None:
         rows = LabelledTable.of(table, np.zeros(table.n_rows, dtype=np.int64))
         return inspect_rows(prepare_quietly(rows, settings, has_class=False), n_bins=n_bins)
-    labels = as_column(y, name=str(getattr(y, "name", None) or "class")).as_kind("categorical")
+    labels = as_column(y, name=str(getattr(y, "name", None) or "class"), kind="categorical")
     known = ~labels.missing
     if not known.any():
         raise InputError("y must hold a class in at least one row")

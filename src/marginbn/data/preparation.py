@@ -44,7 +44,7 @@ from marginbn.data.encode import Coding, TableCoding, UnseenCategories
 from marginbn.data.labelled import ClassWeight, MissingPolicy
 from marginbn.data.profile import ColumnReading
 from marginbn.data.source import Source
-from marginbn.data.table import Table, resolve_kinds
+from marginbn.data.table import Table, as_kind, resolve_kinds
 from marginbn.data.texts import (
     as_amounts,
     date_parts,
@@ -92,12 +92,13 @@ class ColumnPlan(Shape, frozen=True):
     def apply(self, column: Column) -> tuple[Column, ...]:
         """The column or columns that are learned from."""
         if is_date_kind(self.kind):
-            return date_parts(column, self.kind)
+            return date_parts(as_kind(column, "categorical"), self.kind)
         if is_amount_kind(self.kind):
             return (as_amounts(column, self.kind, self.merged),)
         if not self.merged:
             return (column,)
-        return (_with_other(column.as_kind("categorical"), frozenset(self.merged), self.other),)
+        categories = as_kind(column, "categorical")
+        return (_with_other(categories, frozenset(self.merged), self.other),)
 
 
 @dataclass(frozen=True)
@@ -115,11 +116,6 @@ class Preparation:
     def used_plans(self) -> tuple[ColumnPlan, ...]:
         """Plans of the columns that are used."""
         return tuple(plan for plan in self.columns if not plan.left_out)
-
-    @property
-    def used(self) -> list[int]:
-        """Positions of the columns that are used."""
-        return [i for i, plan in enumerate(self.columns) if not plan.left_out]
 
     @property
     def used_names(self) -> list[str]:
@@ -141,11 +137,6 @@ class Preparation:
         """How many categories of each column become "other"."""
         merging = [p for p in self.columns if p.merged and not is_amount_kind(p.kind)]
         return {plan.name: len(plan.merged) for plan in merging}
-
-    @property
-    def kinds(self) -> list[str]:
-        """Kind of each column, to read new rows alike."""
-        return [plan.kind for plan in self.columns]
 
     @property
     def results(self) -> list[tuple[str, str]]:
@@ -171,7 +162,7 @@ class Preparation:
 
     def apply_to_all(self, table: Table) -> Table:
         """The same for a table that has the columns left out as well."""
-        return self.apply(Table(tuple(table.columns[i] for i in self.used)))
+        return self.apply(table.select(self.used_names))
 
     def apply_to_values(
         self, values: Mapping[str | int, Any], variables: Sequence[str]
@@ -427,8 +418,9 @@ class RowCoder:
         self._columns: list[tuple[int, str, Any, int]] = []
         plans = preparation.used_plans
         self.is_usable = all(plan.kind in ("numeric", "categorical") for plan in plans)
-        pairs = zip(preparation.used, plans, coding.columns, strict=True)
-        for position, plan, own in pairs if self.is_usable else ():
+        used = (i for i, plan in enumerate(preparation.columns) if not plan.left_out)
+        triples = zip(used, plans, coding.columns, strict=True) if self.is_usable else ()
+        for position, plan, own in triples:
             known: Any = own.cuts
             if own.kind == "categorical":
                 known = {str(category): code for code, category in enumerate(own.categories)}

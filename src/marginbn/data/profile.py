@@ -372,12 +372,13 @@ class ColumnReading:
         for i, value in enumerate(levels):
             if not is_no_value(value, self.is_text):
                 number = parse_number(value.strip() if self.is_text else tidy(value))
-                if number is None:
+                rows = np.flatnonzero(places == i) if number is None else ()
+                if len(rows):
                     raise CellError(
-                        int((places == i).argmax()),
+                        int(rows[0]),
                         f"column {self.name!r} is to be numeric, but",
                         f"holds {value!r}, which is no number; correct it, make it missing, or "
                         "declare the column categorical, or an amount ($1,234.50, 80 kg)",
                     )
-                parsed[i] = number
+                parsed[i] = np.nan if number is None else number
         return parsed[places]

@@ -163,6 +163,22 @@ class Source:
             return FormatError(f"{self.origin}: there are no rows below the header")
         return FormatError(f"{self.origin or 'the table'}: there are no rows")
 
+    def renamed(self, names: Sequence[str]) -> Source:
+        """The same columns under other names."""
+        if len(names) != len(self.names):
+            raise InputError(
+                f"names must have {len(self.names)} entries, one per column, got {len(names)}"
+            )
+        new = [*map(str, names)]
+        check_distinct_names(new)
+        own, read = dict(zip(new, self.names, strict=True)), self.read
+
+        def read_renamed(wanted: Sequence[str]) -> Iterator[Any]:
+            for part in read([own[name] for name in wanted]):
+                yield part.rename_columns(list(wanted))
+
+        return replace(self, names=tuple(new), read=read_renamed)
+
     def without(self, names: Iterable[str]) -> Source:
         """The table without some of its columns."""
         left_out = [*names]
@@ -518,19 +534,3 @@ def _answer(work: Work, part: Any, names: list[str], first_row: int) -> Any:
         return None
     source = source_of_memory(part)
     return source.answer(work, source.whole(names), first_row)
-
-
-# --- rows to answer -------------------------------------------------------------------------------
-
-
-def row_pieces(X: Any) -> Iterator[Any] | None:
-    """Many rows in memory, in pieces; None where they are few enough, or cannot be divided."""
-    length = getattr(X, "shape", (0,))[0] if hasattr(X, "shape") else 0
-    if not isinstance(length, int) or length <= BLOCK_ROWS:
-        return None
-    begins = range(0, length, BLOCK_ROWS)
-    if hasattr(X, "iloc"):
-        return (X.iloc[begin : begin + BLOCK_ROWS] for begin in begins)
-    if hasattr(X, "slice"):  # polars and pyarrow
-        return (X.slice(begin, BLOCK_ROWS) for begin in begins)
-    return (X[begin : begin + BLOCK_ROWS] for begin in begins)

@@ -137,7 +137,6 @@ def as_table(
     *,
     kinds: Kinds = "auto",
     names: Sequence[str] | None = None,
-    only: Sequence[int] | None = None,
 ) -> Table:
     """Read anything tabular. There is an example in :class:`Table`.
 
@@ -150,19 +149,18 @@ def as_table(
         ``"auto"`` (see :mod:`marginbn.data.profile`), one kind for all columns, a list with the
         kind of each, or a mapping from column name or, where no name is meant, position to kind.
         A column of dates or amounts holds its texts.
-    names, only
-        Names of the columns, by default those of `X` or x0, x1, ...; and positions of the columns
-        to read: the others are not even looked at.
+    names
+        Names of the columns, by default those of `X` or x0, x1, ...
     """
     if isinstance(X, Table):
-        return _read_again(X, kinds, names, only)
+        names = X.names if names is None else names
+        given = zip(X.columns, names, resolve_kinds(kinds, names), strict=True)
+        columns = tuple(as_kind(c.renamed(n), read_as(k) or c.kind) for c, n, k in given)
+        return X if all(map(operator.is_, columns, X.columns)) else Table(columns)
     source = X if isinstance(X, Source) else source_of_memory(X)
-    labels = _checked_names(source.names, names)
-    wanted = resolve_kinds(kinds, labels)
-    chosen = range(len(labels)) if only is None else only
-    rows = source.whole([source.names[i] for i in chosen])
-    rows = rows.rename_columns([labels[i] for i in chosen])
-    return read_rows(rows, source, {labels[i]: wanted[i] for i in chosen})
+    source = source if names is None else source.renamed(names)
+    wanted = resolve_kinds(kinds, source.names)
+    return read_rows(source.whole(), source, dict(zip(source.names, wanted, strict=True)))
 
 
 def read_rows(rows: pa.Table, source: Source, wanted: Mapping[str, WantedKind | None]) -> Table:
@@ -178,26 +176,18 @@ def read_block(block: pa.Table, first_row: int, readings: Sequence[ColumnReading
     return Table(tuple(reading.read(block.column(reading.name)) for reading in readings))
 
 
-def _read_again(
-    X: Table, kinds: Kinds, names: Sequence[str] | None, only: Sequence[int] | None
-) -> Table:
-    """A table that is read already, with other names, kinds or columns."""
-    labels = _checked_names(X.names, names)
-    wanted = resolve_kinds(kinds, labels)
-    chosen = range(len(labels)) if only is None else only
-    columns = []
-    for i in chosen:
-        column, plain = X.columns[i].renamed(labels[i]), read_as(wanted[i])
-        columns.append(column if plain is None else column.as_kind(plain))
-    if only is None and all(map(operator.is_, columns, X.columns)):
-        return X  # columns are built once: nothing about them was to change
-    return Table(tuple(columns))
+def as_kind(column: Column, kind: Kind) -> Column:
+    """The same values seen as another kind; text that is no number cannot become numeric."""
+    if column.kind == kind:
+        return column
+    rows = pa.table({column.name: column.arrow})
+    return read_rows(rows, source_of_table(rows), {column.name: kind}).columns[0]
 
 
 def as_column(values: Any, *, name: str = "y", kind: str = "auto") -> Column:
     """Read one column: a one-dimensional array, a list, or a data-frame series."""
     if isinstance(values, Column):
-        return _read_again(Table((values,)), [kind], [name], None).columns[0]
+        return as_kind(values.renamed(name), read_as(_checked_kind(kind)) or values.kind)
     rows = pa.table({name: array_of(name, values)})
     return read_rows(rows, source_of_table(rows), {name: _checked_kind(kind)}).columns[0]
 
@@ -254,25 +244,9 @@ def suggestion(name: object, names: Sequence[str]) -> str:
     return f"{shown}; the first line of a file must name them" if any(is_number) else shown
 
 
-def _checked_names(own: Sequence[str], given: Sequence[str] | None) -> list[str]:
-    names = list(own if given is None else map(str, given))
-    if len(names) != len(own):
-        raise InputError(f"names must have {len(own)} entries, one per column, got {len(names)}")
-    check_distinct_names(names)
-    return names
-
-
 def source_of_typed(table: Table) -> Source:
     """A table that is read already, as a source."""
-    arrays = {}
-    for column in table.columns:
-        array = pa.array(column.numbers)
-        if column.kind == "categorical":
-            indices = pa.array(column.codes, mask=column.codes < 0)
-            values = pa.array(list(column.categories))
-            array = pa.DictionaryArray.from_arrays(indices, values, ordered=True)
-        arrays[column.name] = array
-    return source_of_table(pa.table(arrays))
+    return source_of_table(pa.table({column.name: column.arrow for column in table.columns}))
 
 
 # --- files ----------------------------------------------------------------------------------------

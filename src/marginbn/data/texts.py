@@ -182,7 +182,6 @@ def part_names(name: str) -> tuple[str, str, str]:
 
 def date_parts(column: Column, kind: DateKind = "date") -> tuple[Column, Column, Column]:
     """Year (a number), month and weekday of a column of dates."""
-    column = column.as_kind("categorical")
     days = [_day_of(category, kind) for category in column.categories]
     parts = [(d.year, d.month - 1, d.weekday()) if d else (np.nan, -1, -1) for d in [*days, None]]
     bad = np.flatnonzero(np.isin(column.codes, [i for i, day in enumerate(days) if day is None]))

@@ -44,7 +44,7 @@ from marginbn.data.labelled import (
     sample_block,
 )
 from marginbn.data.preparation import Preparation, TableSettings, messages
-from marginbn.data.profile import ColumnProfile, ColumnReading, plain_array, profile_block
+from marginbn.data.profile import ColumnProfile, plain_array, profile_block
 from marginbn.data.source import Source
 from marginbn.data.table import Table, read_block, read_rows, resolve_kinds
 from marginbn.data.texts import is_amount_kind, read_as
@@ -74,32 +74,38 @@ class Survey:
 
     Parameters
     ----------
-    target, classes, class_codes, weights
-        Name of the class variable (None if there is none) and its labels, sorted; the class and
-        the weight of every row.
-    sample, positions
-        The features of the rows of the sample, and the numbers of these rows.
+    target
+        Name of the class variable; None if there is none.
+    drawn, positions
+        The rows of the sample with their classes, and the numbers of these rows.
     counts, missing
         Rows of every category of the categorical columns, but for those of too many values to
         count; and rows without a value, of every column that lacks some.
-    rows
-        The rows themselves: in memory, or a source and how its columns are read.
+    classes, class_codes, weights
+        Labels of the classes, sorted; the class and the weight of every row.
+    each
+        Answers of a function to all rows, block by block, of the columns of some names.
     """
 
     target: str | None
-    sample: Table
+    drawn: LabelledTable
     positions: NDArray[np.integer]
     counts: dict[str, IntArray]
     missing: Places
     classes: NDArray[Any]
     class_codes: NDArray[np.integer]
     weights: FloatArray
-    rows: LabelledTable | tuple[Source, Sequence[ColumnReading]]
+    each: Callable[[TableWork, Sequence[str]], Iterator[Any]]
 
     @property
     def n_rows(self) -> int:
         """Rows of the table."""
         return len(self.class_codes)
+
+    @property
+    def sample(self) -> Table:
+        """The features of the rows of the sample."""
+        return self.drawn.features
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,25 +116,6 @@ class Survey:
     def is_whole(self) -> bool:
         """Whether the sample is the whole table."""
         return len(self.positions) == self.n_rows
-
-    @cached_property
-    def drawn(self) -> LabelledTable:
-        """The rows of the sample with their classes."""
-        if isinstance(self.rows, LabelledTable):
-            return self.rows if self.is_whole else self.rows.take(self.positions)
-        labels, positions = self.classes[self.class_codes], self.positions.astype(np.intp)
-        weights = self.weights[positions]
-        return LabelledTable(self.sample, self.target or CLASS_NAME, weights, positions, labels)
-
-    def each(self, work: TableWork, names: Sequence[str]) -> Iterator[Any]:
-        """Answers of a function to all rows, block by block, of the named columns."""
-        if isinstance(self.rows, LabelledTable):
-            return iter([work(self.rows.features.select(names))])
-        source, readings = self.rows
-        own = [reading for reading in readings if reading.name in names]
-        return source.each(
-            lambda block, first_row: work(read_block(block, first_row, own)), [r.name for r in own]
-        )
 
     def cost(self, missing: Places, policy: str) -> MissingCost:
         """What a policy does to rows, by where values of the columns that are used are missing."""
@@ -147,17 +134,17 @@ class Survey:
 
 
 def survey_rows(rows: LabelledTable, has_class: bool = True) -> Survey:
-    """A survey of rows in memory."""
+    """A survey of rows in memory, which are one block."""
     table, sample = rows.features, rows.sample()
     return Survey(
         rows.target if has_class else None,
-        table if isinstance(sample, slice) else table.take(sample),
+        rows if isinstance(sample, slice) else rows.take(sample),
         np.arange(rows.n_rows)[sample],
         {c.name: c.counts for c in table.columns if c.kind == "categorical"},
         {c.name: places for c in table.columns if (places := c.missing).any()},
         *label_codes(rows.labels),
         rows.weights,
-        rows,
+        lambda work, names: iter([work(table.select(names))]),
     )
 
 
@@ -191,14 +178,10 @@ def survey(
     names = [name for name in source.names if name != target]
     if not names:
         raise InputError(f"there is no column besides the target {target!r}")
-    wanted = dict(zip(names, resolve_kinds(column_kinds, names), strict=True))
+    wanted = zip(names, resolve_kinds(column_kinds, names), strict=True)
+    kinds = {name: read_as(kind) or source.kinds.get(name) for name, kind in wanted}
     source = source.remembering()
-    part = _look(
-        source,
-        {name: read_as(kind) or source.kinds.get(name) for name, kind in wanted.items()},
-        target,
-        time_limit,
-    )
+    part = _look(source, kinds, target, time_limit)
     _count_again(source, part.profiles)
     readings, counts, missing = [], {}, {}
     for name, profile in part.profiles.items():
@@ -211,11 +194,19 @@ def survey(
         places = profile.where_missing()
         if places.any():
             missing[name] = places
+
+    def each(work: TableWork, names: Sequence[str]) -> Iterator[Any]:
+        own = [reading for reading in readings if reading.name in names]
+        return source.each(
+            lambda block, first_row: work(read_block(block, first_row, own)), [r.name for r in own]
+        )
+
     ((rows, positions),) = join_sample(part.sample, is_last=True)
     sample: Table = source.answer(partial(read_block, readings=readings), rows)
-    classes = _class_codes(part, target, source)
-    about = (counts, missing, *classes, np.ones(part.n_rows), (source, readings))
-    return Survey(target, sample, positions, *about)
+    classes, codes = _class_codes(part, target, source)
+    weights, places = np.ones(part.n_rows), positions.astype(np.intp)
+    drawn = LabelledTable(sample, target or CLASS_NAME, weights[places], places, classes[codes])
+    return Survey(target, drawn, positions, counts, missing, classes, codes, weights, each)
 
 
 def check_target(source: Source, target: Any) -> str:
