@@ -26,6 +26,7 @@ from marginbn.classifiers import validation
 from marginbn.classifiers.budget import report_phase
 from marginbn.classifiers.measures import HeldOut
 from marginbn.classifiers.validation import check_positive, one_of, parameter
+from marginbn.data.columns import as_input_errors
 from marginbn.data.encode import EncodedTraining, IsLate, TableCoding
 from marginbn.data.labelled import ClassWeight, LabelledTable, MissingPolicy
 from marginbn.data.preparation import Preparation, TableSettings, coded_blocks, encode_row
@@ -229,7 +230,7 @@ class TableEstimator(FittedAttributes, BaseEstimator):
         """The same, block by block."""
         check_is_fitted(self)
         source = as_stream(X) or validation.source_of_rows(self, X, self.preparation_)
-        with validation.as_input_errors():
+        with as_input_errors():
             for _, codes in coded_blocks(self.preparation_, self.row_coding, source):
                 yield codes
 

@@ -187,9 +187,9 @@ def source_of_rows(estimator: Any, X: Any, preparation: Preparation) -> Source:
 @as_input_errors()
 def read_more_rows(estimator: Any, X: Any, preparation: Preparation) -> Table:
     """The columns that a fitted classifier uses; the others are not looked at."""
-    is_read = isinstance(X, Table)
-    rows = _matching_columns(X, preparation) if is_read else source_of_rows(estimator, X, preparation)
-    return as_table(rows, kinds=preparation.used_kinds)
+    if isinstance(X, Table):
+        return as_table(_matching_columns(X, preparation), kinds=preparation.used_kinds)
+    return as_table(source_of_rows(estimator, X, preparation), kinds=preparation.used_kinds)
 
 
 def single_row(estimator: Any, X: Any) -> Mapping[str, Any] | Sequence[Any] | None:

@@ -64,6 +64,9 @@ class Column:
     codes, categories
         int32 (n_rows,), -1 for missing, into distinct values with distinct labels, of which some
         may be declared and not used; empty if numeric.
+    all_counts
+        Where these rows are a sample, the rows of every category in the whole table; empty if there
+        were too many categories to count.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Column:
     numbers: FloatArray
     codes: CodeArray
     categories: tuple[Scalar, ...]
+    all_counts: IntArray | None = None
 
     @classmethod
     def numeric(cls, name: str, values: NDArray[Any]) -> Column:
@@ -105,8 +109,15 @@ class Column:
 
     @property
     def counts(self) -> IntArray:
-        """Rows of every category; empty if numeric."""
+        """Rows of every category, in the whole table if these are a sample; empty if numeric."""
+        if self.all_counts is not None:
+            return self.all_counts
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.categories))
+
+    @property
+    def used(self) -> list[Scalar]:
+        """The categories that a row has."""
+        return [c for c, n in zip(self.categories, self.counts.tolist(), strict=True) if n]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -126,7 +137,7 @@ class Column:
         """Only the given rows (indices or a mask), in that order."""
         if self.kind == "numeric":
             return replace(self, numbers=frozen(self.numbers[rows]))
-        return replace(self, codes=frozen(self.codes[rows]))
+        return replace(self, codes=frozen(self.codes[rows]), all_counts=None)
 
     def renamed(self, name: str) -> Column:
         """Equal column under another name."""

@@ -30,7 +30,6 @@ from marginbn.data.table import Kinds, as_column, as_table
 from marginbn.data.texts import is_amount_kind, is_date_kind
 from marginbn.data.training import TrainingRows, survey_rows
 from marginbn.exceptions import DataWarning, InputError
-from marginbn.problem.array_types import IntArray
 
 RARE_COUNT = 5
 """A category or class with fewer rows is called rare."""
@@ -278,31 +277,32 @@ def _inspect_column(column: Column, rows: TrainingRows, states: dict[str, int]) 
     if read.kind == "numeric":
         counts = np.unique(read.numbers[~read.missing], return_counts=True)[1]
     else:
-        counts = rows.found.counts.get(column.name, read.counts)
+        counts = read.counts
         n_rare = int(((counts > 0) & (counts < RARE_COUNT)).sum())
+    n_distinct = int(np.count_nonzero(counts)) if len(counts) else len(read.categories)
     return ColumnReport(
         column.name,
         plan.kind,
         0 if places is None else int(places.sum()),
-        int(np.count_nonzero(counts)),
+        n_distinct,
         n_rare,
         sum(states.get(name, 0) for name in plan.result_names),
-        _remark(column, plan, counts, n_rare),
+        _remark(column, plan, n_distinct, n_rare),
     )
 
 
-def _remark(column: Column, plan: ColumnPlan, counts: IntArray, n_rare: int) -> str:
+def _remark(column: Column, plan: ColumnPlan, n_distinct: int, n_rare: int) -> str:
     if plan.left_out:
         return f"left out: {plan.left_out}"
     if is_date_kind(plan.kind):
         return "becomes year, month and weekday"
     if is_amount_kind(plan.kind):
         return f"numbers as in {next(c for c in column.categories if c not in plan.merged)!r}"
-    if reason := why_identifier(column, counts):
+    if reason := why_identifier(column):
         return f"names its rows: {reason}"
-    if np.count_nonzero(counts) == 1:
+    if n_distinct == 1:
         return "constant"
-    if column.kind == "categorical" and (likelier := what_else(column, counts)):
+    if column.kind == "categorical" and (likelier := what_else(column)):
         return likelier
     if may_be_identifier(column):
         return "called an identifier"

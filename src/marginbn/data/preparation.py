@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
@@ -37,7 +37,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from marginbn.data.columns import Column, Scalar, WantedKind, is_missing, parse_number, tidy
 from marginbn.data.encode import Coding, TableCoding, UnseenCategories
@@ -98,7 +97,7 @@ class ColumnPlan(Shape, frozen=True):
         if not self.merged:
             return (column,)
         categories = as_kind(column, "categorical")
-        return (_with_other(categories, frozenset(self.merged), self.other),)
+        return (_with_other(categories, {*self.merged}, self.other),)
 
 
 @dataclass(frozen=True)
@@ -141,13 +140,11 @@ class Preparation:
     @property
     def results(self) -> list[tuple[str, str]]:
         """Name and kind of every column that comes out."""
-        pairs: list[tuple[str, str]] = []
-        for plan in self.used_plans:
-            kinds = [plan.kind if plan.kind == "categorical" else "numeric"]
-            if is_date_kind(plan.kind):
-                kinds += ["categorical", "categorical"]
-            pairs += zip(plan.result_names, kinds, strict=True)
-        return pairs
+        return [
+            (name, "categorical" if part or plan.kind == "categorical" else "numeric")
+            for plan in self.used_plans
+            for part, name in enumerate(plan.result_names)
+        ]
 
     @property
     def is_plain(self) -> bool:
@@ -216,82 +213,50 @@ class TableSettings:
     class_weight: ClassWeight = None
     keep_identifiers: bool = False
 
-    def learn(
-        self,
-        features: Table,
-        counts: Mapping[str, IntArray] | None = None,
-        n_rows: int | None = None,
-    ) -> Preparation:
-        """What becomes of the columns of a table, or of the sample of a long one, which has
-        ``n_rows`` rows and ``counts`` rows of every category.
-        """
-        if counts is None:
-            counts = {c.name: c.counts for c in features.columns if c.kind == "categorical"}
+    def learn(self, features: Table, n_rows: int | None = None) -> Preparation:
+        """What becomes of the columns of a table, or of the sample of one of ``n_rows`` rows."""
         wanted = resolve_kinds(self.column_kinds, features.names)
-        plans = [
-            self._plan(c, kind, counts.get(c.name), n_rows)
-            for c, kind in zip(features.columns, wanted, strict=True)
-        ]
-        if features.n_columns and all(plan.left_out for plan in plans):
+        given = zip(features.columns, wanted, strict=True)
+        plans = tuple(self._plan(column, kind, n_rows) for column, kind in given)
+        if plans and all(plan.left_out for plan in plans):
             if all(column.missing.all() for column in features.columns):
                 return Preparation.unchanged(features.kinds)  # others say what is wrong with that
             raise InputError(
                 f"every column would be left out: {_listed(plans)}; {_how_to_keep(plans)}"
             )
-        return Preparation(tuple(plans))
+        return Preparation(plans)
 
-    def _plan(
-        self,
-        column: Column,
-        wanted: WantedKind | None,
-        counts: IntArray | None,
-        n_rows: int | None,
-    ) -> ColumnPlan:
+    def _plan(self, column: Column, wanted: WantedKind | None, n_rows: int | None) -> ColumnPlan:
         """What becomes of a column; one whose own kind is declared is meant to be used."""
-        if counts is None and column.kind == "categorical":
-            return ColumnPlan(column.name, column.kind, "it has too many different values to count")
-        counts = np.zeros(0, dtype=np.int64) if counts is None else counts
+        name, kind, counts = column.name, column.kind, column.counts
+        if kind == "categorical" and len(counts) < len(column.categories):
+            return ColumnPlan(name, kind, "it has too many different values to count")
         if not counts.any() and column.missing.all():
-            return ColumnPlan(column.name, column.kind, "it has no value in any row")
-        date = wanted if is_date_kind(wanted) else None
-        if wanted is None and column.kind == "categorical":  # open, and no text is ambiguous
-            used = [c for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
-            kinds = kinds_of_dates(used)
-            date = kinds[0] if len(kinds) == 1 else None
-        if date is not None:
-            return ColumnPlan(column.name, date)
-        amount = _amount_plan(column, wanted, counts)
+            return ColumnPlan(name, kind, "it has no value in any row")
+        is_open = wanted is None and kind == "categorical"
+        dates = [wanted] if is_date_kind(wanted) else kinds_of_dates(column.used) if is_open else []
+        if len(dates) == 1:  # no text is ambiguous
+            return ColumnPlan(name, dates[0])
+        amount = ColumnPlan(name, wanted) if is_amount_kind(wanted) else None
+        if is_open and (found := find_amounts(column)) is not None:
+            amount = ColumnPlan(name, found[0], merged=found[1])
         is_declared = wanted is not None and not isinstance(self.column_kinds, str)
         if not (is_declared or self.keep_identifiers):
             values = column if amount is None else amount.apply(column)[0]
-            private = why_private(column, counts) if column.kind == "categorical" else None
-            reason = private or why_identifier(values, counts, n_rows)
+            private = why_private(column) if kind == "categorical" else None
+            reason = private or why_identifier(values, n_rows)
             if reason is not None:
-                return ColumnPlan(column.name, column.kind, reason)
-        if amount is not None:
-            return amount
-        if column.kind == "numeric":
-            return ColumnPlan(column.name, "numeric")
+                return ColumnPlan(name, kind, reason)
+        if amount is not None or kind == "numeric":
+            return amount or ColumnPlan(name, kind)
         labels, other = column.labels, OTHER_LABEL
         while other in labels:
             other += "_"
-        rare = tuple(labels[i] for i in rare_categories(counts))
-        return ColumnPlan(column.name, "categorical", "", rare, other)
-
-
-def _amount_plan(column: Column, wanted: WantedKind | None, counts: IntArray) -> ColumnPlan | None:
-    """How the texts of a column become numbers: as asked for, or as they are written."""
-    if is_amount_kind(wanted):
-        return ColumnPlan(column.name, wanted)
-    is_open = wanted is None and column.kind == "categorical"
-    found = find_amounts(column, counts) if is_open else None
-    return None if found is None else ColumnPlan(column.name, found[0], merged=found[1])
+        return ColumnPlan(name, kind, "", tuple(labels[i] for i in rare_categories(counts)), other)
 
 
 def rare_categories(counts: IntArray) -> list[int]:
-    """Positions of the categories that become "other": none, or at least two. ``counts`` are the
-    rows of every category.
-    """
+    """Positions of the categories that become "other", by their rows: none, or at least two."""
     used = np.flatnonzero(counts)
     if len(used) <= MAX_STATES:
         return []
@@ -299,12 +264,13 @@ def rare_categories(counts: IntArray) -> list[int]:
     return sorted(by_count[MAX_STATES - 1 :].tolist())
 
 
-def _with_other(column: Column, merged: frozenset[str], other: str) -> Column:
+def _with_other(column: Column, merged: Collection[str], other: str) -> Column:
     kept = [category for category in column.categories if str(category) not in merged]
     place = {str(category): i for i, category in enumerate(kept)}
-    place.setdefault(other, len(kept))
-    kept += [other] * (len(place) - len(kept))
-    lookup = [place[other] if label in merged else place[label] for label in column.labels]
+    if other not in place:
+        kept.append(other)
+    shared = place.setdefault(other, len(place))
+    lookup = [place.get(label, shared) for label in column.labels]
     return Column.categorical(column.name, np.array([*lookup, -1])[column.codes], kept)
 
 
@@ -481,30 +447,23 @@ _ID_ITSELF = re.compile(r"(?:^|[^A-Za-z])(?:(?i:u?ids?|guid|uuid)|Unnamed: \d+)$
 _ID_NAME = re.compile(rf"(?:^|[^a-z])(?:{_ID_WORDS}|unnamed: ?\d*)$|^$|[a-z]I[dD]$")
 
 
-def why_identifier(
-    column: Column, counts: NDArray[np.integer] | None = None, n_rows: int | None = None
-) -> str | None:
-    """In a few words why a column names its rows; None if it does not.
-
-    Where the column holds a sample of the rows of a table, ``counts`` are those of every category
-    in the whole table, and ``n_rows`` its number of rows.
-    """
+def why_identifier(column: Column, n_rows: int | None = None) -> str | None:
+    """In a few words why a column names its rows, of ``n_rows`` in all; None if it does not."""
     if column.kind == "numeric":
         return _of_numbers(column, 1.0 if n_rows is None else n_rows / max(column.n_rows, 1))
-    counts = column.counts if counts is None else counts
-    n_values, n_distinct = int(counts.sum()), int(np.count_nonzero(counts))
+    n_values, n_distinct = int(column.counts.sum()), int(np.count_nonzero(column.counts))
     if n_values < LEAST_VALUES or 2 * n_distinct <= n_values:
         return None
-    remedy = what_else(column, counts)
+    remedy = what_else(column)
     return f"{n_distinct} of {n_values} values differ{f', {remedy}' if remedy else ''}"
 
 
-def why_private(column: Column, counts: NDArray[np.integer]) -> str | None:
+def why_private(column: Column) -> str | None:
     """Why a column of texts is about persons or no list of categories; None if it is not."""
-    texts = [c for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
-    if len(texts) < LEAST_VALUES or not all(isinstance(text, str) for text in texts):
+    texts = [text for text in column.used if isinstance(text, str)]
+    if len(texts) < max(LEAST_VALUES, len(column.used)):
         return None
-    glance = [str(text) for text in texts[:_GLANCE]]
+    glance = texts[:_GLANCE]
     if sum(bool(_EMAIL.fullmatch(text.strip())) for text in glance) > 0.9 * len(glance):
         return f"{len(texts)} e-mail addresses"
     words = [t for t in glance if t[:1].isupper() and not any(c.isdigit() for c in t)]
@@ -516,11 +475,11 @@ def why_private(column: Column, counts: NDArray[np.integer]) -> str | None:
     return None
 
 
-def what_else(column: Column, counts: NDArray[np.integer]) -> str:
+def what_else(column: Column) -> str:
     """What a column of many categories is more likely: dates, numbers, or numbers but for a few
     words; empty if it is what it seems.
     """
-    seen = [c for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
+    seen = column.used
     if kinds := kinds_of_dates(seen):
         wanted = f"column_kinds={{{column.name!r}: {kinds[0]!r}}}"
         either = "" if len(kinds) == 1 else f", or {kinds[1]!r},"

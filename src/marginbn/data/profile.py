@@ -372,8 +372,8 @@ class ColumnReading:
         for i, value in enumerate(levels):
             if not is_no_value(value, self.is_text):
                 number = parse_number(value.strip() if self.is_text else tidy(value))
-                rows = np.flatnonzero(places == i) if number is None else ()
-                if len(rows):
+                rows = np.flatnonzero(places == i)
+                if number is None and len(rows):
                     raise CellError(
                         int(rows[0]),
                         f"column {self.name!r} is to be numeric, but",

@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, TypeGuard, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbn.data.columns import (
     CellError,
@@ -116,19 +115,15 @@ def _amounts(texts: Sequence[str], kind: AmountKind) -> list[float | None]:
     return [amount and amount[0] for amount in found]
 
 
-def find_amounts(
-    column: Column, counts: NDArray[np.integer] | None = None
-) -> tuple[AmountKind, tuple[str, ...]] | None:
-    """The kind of a column of texts that are amounts, and the few words among them; ``counts`` are
-    the rows of every category, if the column does not hold them all.
+def find_amounts(column: Column) -> tuple[AmountKind, tuple[str, ...]] | None:
+    """The kind of a column of texts that are amounts, and the few words among them.
 
     Texts that both kinds can read (``1,234``) are amounts, unless another text says otherwise
     (``950,5``). None for plain numbers as text, and for so few numbers that they may be codes.
     """
-    counts = column.counts if counts is None else counts
-    seen = [(c, n) for c, n in zip(column.categories, counts.tolist(), strict=True) if n]
-    texts = [c for c, _ in seen if isinstance(c, str)]
-    if not texts or len(texts) < len(seen) or all(parse_number(t) is not None for t in texts):
+    counts = column.counts[column.counts > 0].tolist()
+    texts = [c for c in column.used if isinstance(c, str)]
+    if not texts or len(texts) < len(counts) or all(parse_number(t) is not None for t in texts):
         return None
     best: tuple[AmountKind, tuple[str, ...]] | None = None
     for kind in get_args(AmountKind):
@@ -137,9 +132,9 @@ def find_amounts(
             continue
         numbers = _amounts(texts, kind)
         words = tuple(t for t, number in zip(texts, numbers, strict=True) if number is None)
-        n_words = sum(n for (_, n), number in zip(seen, numbers, strict=True) if number is None)
+        n_words = sum(n for n, number in zip(counts, numbers, strict=True) if number is None)
         values = np.array([number for number in numbers if number is not None])
-        is_list = len(words) > MOST_DIFFERENT_WORDS or n_words > MOST_WORDS * counts.sum()
+        is_list = len(words) > MOST_DIFFERENT_WORDS or n_words > MOST_WORDS * sum(counts)
         if is_list or len(values) == 0 or few_values(values, set()):  # codes, perhaps
             continue
         if best is None or len(words) < len(best[1]):

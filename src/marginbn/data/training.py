@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from time import monotonic
@@ -78,9 +78,8 @@ class Survey:
         Name of the class variable; None if there is none.
     drawn, positions
         The rows of the sample with their classes, and the numbers of these rows.
-    counts, missing
-        Rows of every category of the categorical columns, but for those of too many values to
-        count; and rows without a value, of every column that lacks some.
+    missing
+        Rows without a value, of every column that lacks some.
     classes, class_codes, weights
         Labels of the classes, sorted; the class and the weight of every row.
     each
@@ -90,7 +89,6 @@ class Survey:
     target: str | None
     drawn: LabelledTable
     positions: NDArray[np.integer]
-    counts: dict[str, IntArray]
     missing: Places
     classes: NDArray[Any]
     class_codes: NDArray[np.integer]
@@ -126,8 +124,10 @@ class Survey:
         if self.is_whole:
             return self.drawn.fingerprint()
         digest = hashlib.sha256(self.drawn.fingerprint().encode())
-        for name, counts in self.counts.items():
-            digest.update(repr((name, counts.tolist())).encode("utf-8", errors="surrogatepass"))
+        for column in self.sample.columns:
+            if column.kind == "categorical" and len(column.counts):
+                counts = repr((column.name, column.counts.tolist()))
+                digest.update(counts.encode("utf-8", errors="surrogatepass"))
         digest.update(self.class_codes.astype("<u2").tobytes())
         digest.update(self.weights.astype("<f8").tobytes())
         return digest.hexdigest()
@@ -135,16 +135,29 @@ class Survey:
 
 def survey_rows(rows: LabelledTable, has_class: bool = True) -> Survey:
     """A survey of rows in memory, which are one block."""
-    table, sample = rows.features, rows.sample()
+    table, sample, drawn = rows.features, rows.sample(), rows
+    if not isinstance(sample, slice):
+        counts = {column.name: column.counts for column in table.columns}
+        drawn = replace(rows.take(sample), features=_counted(table.take(sample), counts))
     return Survey(
         rows.target if has_class else None,
-        rows if isinstance(sample, slice) else rows.take(sample),
+        drawn,
         np.arange(rows.n_rows)[sample],
-        {c.name: c.counts for c in table.columns if c.kind == "categorical"},
         {c.name: places for c in table.columns if (places := c.missing).any()},
         *label_codes(rows.labels),
         rows.weights,
         lambda work, names: iter([work(table.select(names))]),
+    )
+
+
+def _counted(sample: Table, counts: Mapping[str, IntArray]) -> Table:
+    """A sample that knows how many rows of the whole table every category has."""
+    none = np.zeros(0, dtype=np.int64)
+    return Table(
+        tuple(
+            c if c.kind == "numeric" else replace(c, all_counts=counts.get(c.name, none))
+            for c in sample.columns
+        )
     )
 
 
@@ -202,11 +215,11 @@ def survey(
         )
 
     ((rows, positions),) = join_sample(part.sample, is_last=True)
-    sample: Table = source.answer(partial(read_block, readings=readings), rows)
+    sample = _counted(source.answer(partial(read_block, readings=readings), rows), counts)
     classes, codes = _class_codes(part, target, source)
-    weights, places = np.ones(part.n_rows), positions.astype(np.intp)
-    drawn = LabelledTable(sample, target or CLASS_NAME, weights[places], places, classes[codes])
-    return Survey(target, drawn, positions, counts, missing, classes, codes, weights, each)
+    weights, own = np.ones(part.n_rows), positions.astype(np.intp)
+    drawn = LabelledTable(sample, target or CLASS_NAME, weights[own], own, classes[codes])
+    return Survey(target, drawn, positions, missing, classes, codes, weights, each)
 
 
 def check_target(source: Source, target: Any) -> str:
@@ -330,7 +343,7 @@ class TrainingRows:
         Where a policy leaves no row of a class, all rows stay if this ``is_lenient``.
         """
         began = monotonic() if began is None else began
-        preparation = settings.learn(found.sample, found.counts, found.n_rows)
+        preparation = settings.learn(found.sample, found.n_rows)
         said = messages(preparation, settings)
         if found.target is not None:
             said += class_slip(len(found.classes), found.n_rows)
