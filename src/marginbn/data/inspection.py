@@ -121,34 +121,11 @@ class DataReport:
         """All of it as JSON values; classes by their text."""
         record = asdict(self)
         record["classes"] = {str(label): n for label, n in self.classes.items()}
-        record["columns"] = [asdict(column) for column in self.columns]
-        record["policies"] = {
-            name: {"n_rows_lost": p.n_rows_lost, "lost_classes": [str(c) for c in p.lost_classes]}
-            for name, p in self.policies.items()
-        }
-        return record | {"done": list(self.done), "hints": list(self.hints)}
+        for policy in record["policies"].values():
+            policy["lost_classes"] = [str(label) for label in policy["lost_classes"]]
+        return record
 
     def __str__(self) -> str:
-        small, large = _NAIVE, "a network with one more parent per feature"
-        about = f"{len(self.columns)} features, class {self.target!r}"
-        if self.target is None:
-            small, large = _WITHOUT_ARCS, "one with a parent per column"
-            about = f"{len(self.columns)} columns, no class"
-        lines = [f"{self.n_rows} rows, {about}", ""]
-        lines += [f"! {note}" for note in self.notes] + [""] * bool(self.notes)
-        for table in self._tables():
-            lines += [*_aligned(table), ""]
-        sizes = (
-            f"{small} would have {self.n_parameters} free parameters, {large} at most "
-            f"{self.n_parameters_tree}"
-        )
-        return "\n".join([*lines, sizes])
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self), quote=False)}</pre>"
-
-    def _tables(self) -> list[list[list[str]]]:
-        """Classes, columns and policies, each with its header."""
         columns = [["column", "kind", "missing", "distinct", "states", "remark"]]
         columns += [
             [c.name, c.kind, str(c.n_missing), str(c.n_distinct), str(c.n_states), c.remark]
@@ -160,10 +137,28 @@ class DataReport:
             for name, p in self.policies.items()
         ]
         if self.target is None:
-            return [columns, [row[:2] for row in policies]]
-        total = max(sum(self.classes.values()), 1)
-        classes = [[str(c), str(n), f"{100 * n / total:.1f} %"] for c, n in self.classes.items()]
-        return [[[self.target, "rows", "share"], *classes], columns, policies]
+            about, small = f"{len(self.columns)} columns, no class", _WITHOUT_ARCS
+            large, tables = "one with a parent per column", [columns, [row[:2] for row in policies]]
+        else:
+            about, small = f"{len(self.columns)} features, class {self.target!r}", _NAIVE
+            total = max(sum(self.classes.values()), 1)
+            shares = [[str(c), str(n), f"{100 * n / total:.1f} %"] for c, n in self.classes.items()]
+            large = "a network with one more parent per feature"
+            tables = [[[self.target, "rows", "share"], *shares], columns, policies]
+        lines = [f"{self.n_rows} rows, {about}", "", *(f"! {note}" for note in self.notes)]
+        lines += [""] * bool(self.notes)
+        for table in tables:
+            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+            padded = [map(str.ljust, row, widths) for row in table]
+            lines += [*("  ".join(row).rstrip() for row in padded), ""]
+        lines.append(
+            f"{small} would have {self.n_parameters} free parameters, {large} at most "
+            f"{self.n_parameters_tree}"
+        )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self), quote=False)}</pre>"
 
 
 _NAIVE = "naive Bayes"
@@ -222,16 +217,13 @@ def prepare_quietly(
 
 
 def inspect_rows(
-    rows: TrainingRows,
-    n_without_class: int = 0,
-    n_bins: int | None = None,
+    rows: TrainingRows, n_without_class: int = 0, n_bins: int | None = None
 ) -> DataReport:
     """The same for rows that are prepared already; ``n_bins`` where none is a class."""
-    found, missing = rows.found, rows.settings.missing
-    coding = rows.coding(n_bins=n_bins)
-    states = {variable.name: variable.arity for variable in coding.variables}
+    found, has_class = rows.found, rows.found.target is not None
+    states = {v.name: v.arity for v in rows.coding(n_bins=n_bins).variables}
     columns = tuple(_inspect_column(column, rows, states) for column in found.sample.columns)
-    has_class, n_classes = found.target is not None, len(found.classes)
+    n_classes = len(found.classes)
     counts = np.bincount(found.class_codes, minlength=n_classes).tolist()
     by_class = dict(zip(found.classes.tolist(), counts, strict=True)) if has_class else {}
     free, widest = sum(states.values()) - len(states), max(states.values(), default=1)
@@ -241,30 +233,21 @@ def inspect_rows(
         name: PolicyReport(cost.n_dropped, cost.lost_classes if has_class else ())
         for name, cost in costs.items()
     }
-    n_left = found.n_rows - (costs[missing].n_dropped if missing in costs else 0)
     hints = [
         *_class_hints(by_class),
         *_column_hints(columns, has_class, rows.cost.state_columns),
         *(hint for c in rows.prepared.columns for hint in _missing_code_hints(c)),
         *_missing_hints(rows, policies),
     ]
+    lost = policies.get(rows.settings.missing)
+    n_left = found.n_rows - (0 if lost is None else lost.n_rows_lost)
     if plain > n_left:
         hints.append(
             f"even {_NAIVE if has_class else _WITHOUT_ARCS} would have more parameters ({plain}) "
             f"than there are rows ({n_left}): leave columns out"
         )
-    return DataReport(
-        found.target,
-        found.n_rows,
-        n_without_class,
-        by_class,
-        columns,
-        policies,
-        plain,
-        tree,
-        rows.said,
-        tuple(hints),
-    )
+    about = (found.target, found.n_rows, n_without_class, by_class)
+    return DataReport(*about, columns, policies, plain, tree, rows.said, tuple(hints))
 
 
 def _inspect_column(column: Column, rows: TrainingRows, states: dict[str, int]) -> ColumnReport:
@@ -333,29 +316,30 @@ def _class_hints(classes: dict[Any, int]) -> list[str]:
 def _column_hints(
     columns: Sequence[ColumnReport], has_class: bool, state_columns: Sequence[str]
 ) -> list[str]:
-    def named(*begins: str) -> list[str]:
-        return [c.name for c in columns if c.remark.startswith(begins)]
-
-    numbers = [
-        c
+    uncut = [
+        c.name
         for c in columns
         if has_class and (c.kind == "numeric" or is_amount_kind(c.kind)) and c.n_distinct > 1
+        if c.n_states - (c.name in state_columns) == 1
     ]
     lines = {
-        "constant, so without influence: {}": named("constant"),
-        "columns that name their rows are used: {}": named("names its rows"),
+        "constant, so without influence: {}": _remarked(columns, "constant"),
+        "columns that name their rows are used: {}": _remarked(columns, "names its rows"),
         "used, though they are called identifiers: {}; drop what names people or groups of rows": (
-            named("called an identifier")
+            _remarked(columns, "called an identifier")
         ),
         "numbers that do not separate the classes alone, so the default model cuts them at "
-        "quartiles and other methods do not cut them: {}": (
-            [c.name for c in numbers if c.n_states - (c.name in state_columns) == 1]
-        ),
+        "quartiles and other methods do not cut them: {}": uncut,
     }
     hints = [line.format(listed(names)) for line, names in lines.items() if names]
-    mistaken = named("dates:", "numbers as text", "numbers but for")
+    mistaken = _remarked(columns, "dates:", "numbers as text", "numbers but for")
     found = [c for c in columns if c.name in mistaken]
     return [*hints, *(f"{c.name!r} is read as categories, but holds {c.remark}" for c in found)]
+
+
+def _remarked(columns: Sequence[ColumnReport], *begins: str) -> list[str]:
+    """Names of the columns whose remark begins so."""
+    return [c.name for c in columns if c.remark.startswith(begins)]
 
 
 def _missing_code_hints(column: Column) -> list[str]:
@@ -393,9 +377,3 @@ def _missing_hints(rows: TrainingRows, policies: dict[str, PolicyReport]) -> lis
             f"missing='auto' leaves out {policies['auto'].n_rows_lost}"
         )
     return hints
-
-
-def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    rows = ("  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)) for row in table)
-    return [row.rstrip() for row in rows]
