@@ -403,7 +403,7 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
             BayesianNetwork.fit(data, structure, self.table_smoothing),
             result,
             rows.n_samples,
-            rows.n_dropped,
+            rows.cost.n_dropped,
             Evidence(total_weight=float(data.total_weight)),
             rows.fingerprint,
             model,

@@ -196,7 +196,7 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
             BayesianNetwork.fit(data, result.structure, self.smoothing),
             result,
             data.n_samples,
-            rows.n_dropped,
+            rows.cost.n_dropped,
             self._evidence(result, data, before),
         )
         return self.restore(fitted)

@@ -47,7 +47,7 @@ def source_of_arff(text: str, path: str) -> Source:
     declared: dict[str, Declared] = {}
     rows: list[list[str | None]] = []
     lines: list[int] = []
-    in_data, line = False, 0
+    in_data, line = False, None
     try:
         for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
             content = raw.strip()
@@ -58,13 +58,14 @@ def source_of_arff(text: str, path: str) -> Source:
                 lines.append(line)
             else:
                 in_data = _parse_declaration(content, declared)
-        table = _build_table(declared, rows, lines) if rows else None
+        if not rows:
+            line = None
+            start = "there are no rows after @data" if in_data else "there is no @data line"
+            raise _BadLineError(start)
+        table = _build_table(declared, rows, lines)
     except _BadLineError as error:
         reason, *place = error.args
         raise format_error(path, place[0] if place else line, reason) from None
-    if table is None:
-        reason = "there are no rows after @data" if in_data else "there is no @data line"
-        raise format_error(path, None, reason)
     kinds: dict[str, Kind] = {n: "numeric" for n, kind in declared.items() if kind == "numeric"}
     return replace(source_of_table(table), origin=path, kinds=kinds, line_of=lines.__getitem__)
 

@@ -13,7 +13,7 @@ Tables without a class have bins of about equal weight; weights count as repetit
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import pairwise
@@ -232,18 +232,18 @@ class UnseenCategories:
 
     def __init__(self, coding: TableCoding) -> None:
         self._coding = coding
-        self._counts: dict[str, Counter[str]] = {}
+        self._counts: dict[str, Counter[str]] = defaultdict(Counter)
 
     def encode(self, table: Table) -> CodeArray:
         """Codes of a table as of :meth:`TableCoding.encode`; what is new in it is counted."""
         codes = self._coding.encode(table)
         for coding, column in zip(self._coding.columns, table.columns, strict=True):
             if coding.kind == "categorical":
-                column, known = as_kind(column, "categorical"), {str(c) for c in coding.categories}
-                counts = zip(column.labels, column.counts.tolist(), strict=True)
-                found = {label: n for label, n in counts if n and label not in known}
-                if found:
-                    self._counts.setdefault(coding.name, Counter()).update(found)
+                known = {str(category) for category in coding.categories}
+                column = as_kind(column, "categorical")
+                for label, n in zip(column.labels, column.counts.tolist(), strict=True):
+                    if n and label not in known:
+                        self._counts[coding.name][label] += n
         return codes
 
     def warn(self) -> None:

@@ -92,6 +92,12 @@ def _family(name: str, kind: pa.DataType) -> str:
     return "other" if types.is_null(kind) or types.is_boolean(kind) else "text"
 
 
+def encoded_texts(column: Any) -> Any:
+    """A column of texts as a dictionary, of any other type as it is: texts are compared once."""
+    is_text = types.is_string(column.type) or types.is_large_string(column.type)
+    return column.dictionary_encode() if is_text else column
+
+
 def levels_of(array: pa.Array) -> tuple[list[Any], IntArray]:
     """Distinct values of an array as Python values, and the place of every row among them; -1
     where it is null.

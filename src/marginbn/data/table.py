@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from marginbn.data.arff import source_of_arff
 from marginbn.data.columns import Column, Kind, WantedKind, listed, parse_number
-from marginbn.data.profile import ColumnReading, profile_block
+from marginbn.data.profile import ColumnReading, encoded_texts, profile_block
 from marginbn.data.source import (
     ARROW_SUFFIXES,
     Source,
@@ -166,6 +166,9 @@ def as_table(
 def read_rows(rows: pa.Table, source: Source, wanted: Mapping[str, WantedKind | None]) -> Table:
     """Columns of rows in memory, of the kinds that are wanted; None is to be found out."""
     plain = {name: read_as(kind) or source.kinds.get(name) for name, kind in wanted.items()}
+    if not source.is_text:
+        rows = rows.select(list(plain))
+        rows = pa.table({name: encoded_texts(rows.column(name)) for name in plain})
     readings = [p.decide() for p in profile_block(rows, plain, source.is_text).values()]
     table: Table = source.answer(partial(read_block, readings=readings), rows)
     return table

@@ -91,12 +91,13 @@ def _parse_amount(text: str, kind: AmountKind) -> tuple[float, str, str] | None:
     n_below = sum(bool(part) and part != "+" for part in found.group("sign", "minus", "bracket"))
     if is_code or not (digits + fraction) or not (digits + fraction).isascii() or n_below > 1:
         return None
-    number, after = float(f"{digits or 0}.{fraction or 0}{found['power'] or ''}"), found["after"]
-    if after in _MULTIPLIERS:
-        number, after = number * _MULTIPLIERS[after], ""
+    after = found["after"] or ""
+    number = float(f"{digits or 0}.{fraction or 0}{found['power'] or ''}")
+    number *= _MULTIPLIERS.get(after, 1.0)
     if not np.isfinite(number):
         return None
-    return -number if n_below else number, found["before"] or "", after or ""
+    after = "" if after in _MULTIPLIERS else after
+    return -number if n_below else number, found["before"] or "", after
 
 
 def parse_amount(text: str, kind: AmountKind) -> float | None:
@@ -110,9 +111,8 @@ def _amounts(texts: Sequence[str], kind: AmountKind) -> list[float | None]:
     found = [_parse_amount(text, kind) for text in texts]
     before = {amount[1].casefold() for amount in found if amount} - {""}
     after = {amount[2].casefold().removesuffix("s") for amount in found if amount} - {""}
-    if len(before) > 1 or len(after) > 1:
-        return [None] * len(texts)
-    return [amount and amount[0] for amount in found]
+    is_mixed = len(before) > 1 or len(after) > 1
+    return [None if is_mixed else amount and amount[0] for amount in found]
 
 
 def find_amounts(column: Column) -> tuple[AmountKind, tuple[str, ...]] | None:
@@ -125,7 +125,7 @@ def find_amounts(column: Column) -> tuple[AmountKind, tuple[str, ...]] | None:
     texts = [c for c in column.used if isinstance(c, str)]
     if not texts or len(texts) < len(counts) or all(parse_number(t) is not None for t in texts):
         return None
-    best: tuple[AmountKind, tuple[str, ...]] | None = None
+    found: list[tuple[AmountKind, tuple[str, ...]]] = []
     for kind in get_args(AmountKind):
         glance = [_parse_amount(text, kind) for text in texts[:_GLANCE]]
         if 2 * glance.count(None) > max(len(glance), 2 * MOST_DIFFERENT_WORDS):
@@ -135,11 +135,9 @@ def find_amounts(column: Column) -> tuple[AmountKind, tuple[str, ...]] | None:
         n_words = sum(n for n, number in zip(counts, numbers, strict=True) if number is None)
         values = np.array([number for number in numbers if number is not None])
         is_list = len(words) > MOST_DIFFERENT_WORDS or n_words > MOST_WORDS * sum(counts)
-        if is_list or len(values) == 0 or few_values(values, set()):  # codes, perhaps
-            continue
-        if best is None or len(words) < len(best[1]):
-            best = kind, words
-    return best
+        if not is_list and len(values) and not few_values(values, set()):  # few may be codes
+            found.append((kind, words))
+    return min(found, key=lambda pair: len(pair[1]), default=None)
 
 
 def as_amounts(column: Column, kind: AmountKind, words: Sequence[str] = ()) -> Column:
@@ -178,14 +176,11 @@ def part_names(name: str) -> tuple[str, str, str]:
 def date_parts(column: Column, kind: DateKind = "date") -> tuple[Column, Column, Column]:
     """Year (a number), month and weekday of a column of dates."""
     days = [_day_of(category, kind) for category in column.categories]
-    parts = [(d.year, d.month - 1, d.weekday()) if d else (np.nan, -1, -1) for d in [*days, None]]
     bad = np.flatnonzero(np.isin(column.codes, [i for i, day in enumerate(days) if day is None]))
     if len(bad):
-        raise CellError(
-            int(bad[0]),
-            f"column {column.name!r} is to be of kind {kind!r}, but",
-            _no_date(column.categories[column.codes[bad[0]]], kind),
-        )
+        value = column.categories[column.codes[bad[0]]]
+        raise CellError(int(bad[0]), *_no_date(column.name, value, kind))
+    parts = [(d.year, d.month - 1, d.weekday()) if d else (np.nan, -1, -1) for d in [*days, None]]
     year, month, weekday = np.array(parts)[column.codes].T
     names = part_names(column.name)
     return (
@@ -205,8 +200,7 @@ def parts_of_date(name: str, value: Any, kind: DateKind = "date") -> dict[str, A
     """
     day = _day_of(value, kind)
     if day is None:
-        reason = _no_date(tidy(value), kind)
-        raise InputError(f"column {name!r} is to be of kind {kind!r}, but {reason}")
+        raise InputError(" ".join(_no_date(name, tidy(value), kind)))
     parts = (day.year, day.month, calendar.day_name[day.weekday()])
     return dict(zip(part_names(name), parts, strict=True))
 
@@ -245,11 +239,12 @@ def _day_of(value: Any, kind: str) -> datetime.date | None:
         return None
 
 
-def _no_date(value: Any, kind: DateKind) -> str:
-    """What is wrong with a value that is no date."""
+def _no_date(name: str, value: Any, kind: DateKind) -> tuple[str, str]:
+    """What is wrong with a value that is no date: what it is, and the reason."""
     examples = {"day-first": "31.5.2024", "month-first": "5/31/2024"}
     remedy = "; ".join(f"{k!r} means {e}" for k, e in examples.items() if kind in (k, "date"))
-    return (
+    reason = (
         f"holds {value!r}; write dates as 2024-05-31, or give the column as dates of pandas, "
         f"polars or Python; {remedy}"
     )
+    return f"column {name!r} is to be of kind {kind!r}, but", reason

@@ -153,12 +153,9 @@ def survey_rows(rows: LabelledTable, has_class: bool = True) -> Survey:
 def _counted(sample: Table, counts: Mapping[str, IntArray]) -> Table:
     """A sample that knows how many rows of the whole table every category has."""
     none = np.zeros(0, dtype=np.int64)
-    return Table(
-        tuple(
-            c if c.kind == "numeric" else replace(c, all_counts=counts.get(c.name, none))
-            for c in sample.columns
-        )
-    )
+    known = [None if c.kind == "numeric" else counts.get(c.name, none) for c in sample.columns]
+    pairs = zip(sample.columns, known, strict=True)
+    return Table(tuple(replace(column, all_counts=own) for column, own in pairs))
 
 
 # --- the survey of a source -----------------------------------------------------------------------
@@ -173,12 +170,13 @@ class _Part:
     labels: list[pa.Array]
     n_rows: int
 
-    def merge(self, other: _Part) -> None:
+    def merge(self, other: _Part) -> _Part:
         for name, profile in other.profiles.items():
             self.profiles[name].merge(profile)
         self.sample = join_sample([*self.sample, *other.sample])
         self.labels += other.labels
         self.n_rows += other.n_rows
+        return self
 
 
 def survey(
@@ -247,23 +245,22 @@ def _look(
         sample = sample_block(block.select(list(kinds)), first_row, largest)
         return _Part(profile_block(block, kinds, is_text), [sample], labels, block.num_rows)
 
-    began, is_open = monotonic(), time_limit is not None and n_rows is not None
+    began = monotonic()
     merged: _Part | None = None
+    limit = time_limit if n_rows is not None else None
     for part in source.each(look, [*kinds, *([] if target is None else [target])]):
-        if merged is None:
-            merged = part
-        else:
-            merged.merge(part)
+        merged = part if merged is None else merged.merge(part)
         seconds = monotonic() - began
-        if is_open and seconds > FORETOLD_AFTER:
-            is_open, expected = False, N_PASSES * seconds * (n_rows or 0) / merged.n_rows
-            if time_limit is not None and expected > time_limit:
+        if limit is not None and n_rows is not None and seconds > FORETOLD_AFTER:
+            expected = N_PASSES * seconds * n_rows / merged.n_rows
+            if expected > limit:
                 warn_user(
                     f"reading alone will take about {expected:.0f} s, more than "
-                    f"time_limit={time_limit:g}: hardly any time is left to search; a larger "
+                    f"time_limit={limit:g}: hardly any time is left to search; a larger "
                     "time_limit, or fewer rows, helps",
                     OptimalityWarning,
                 )
+            limit = None  # it is said once
     if merged is None:
         raise source.empty()
     return merged
@@ -395,11 +392,6 @@ class TrainingRows:
         """Rows that are used."""
         return len(self.weights)
 
-    @property
-    def n_dropped(self) -> int:
-        """Rows left out because of missing values."""
-        return self.cost.n_dropped
-
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the table as it was given."""
@@ -480,21 +472,13 @@ def encode_training(
 def _missing_of(found: Survey, preparation: Preparation) -> Places:
     """Where values of the prepared columns are missing; words among amounts are, too."""
     plans = preparation.used_plans
-    missing = {
-        name: found.missing[plan.name]
-        for plan in plans
-        for name in plan.result_names
-        if plan.name in found.missing
-    }
+    pairs = [(name, found.missing.get(plan.name)) for plan in plans for name in plan.result_names]
+    missing = {name: places for name, places in pairs if places is not None}
     wordy = Preparation(tuple(p for p in plans if is_amount_kind(p.kind) and p.merged))
-    if wordy.columns:
-        parts = list(
-            found.each(lambda t: [c.missing for c in wordy.apply(t).columns], wordy.used_names)
-        )
-        for name, own in zip(wordy.used_names, zip(*parts, strict=True), strict=True):
-            places = np.concatenate(own)
-            if places.any():
-                missing[name] = places
+    names = wordy.used_names
+    masks = found.each(lambda t: [c.missing for c in wordy.apply(t).columns], names)
+    for name, own in zip(names, zip(*masks, strict=True), strict=True) if names else ():
+        missing[name] = np.concatenate(own)
     return missing
 
 
