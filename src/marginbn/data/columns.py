@@ -83,19 +83,15 @@ class Column:
         is_infinite = np.isinf(floats)
         if is_infinite.any():
             row = int(is_infinite.argmax())
-            raise InputError(
-                f"column {name!r} holds {floats[row]} in row {row} (the first row is 0); numeric "
-                "columns must be finite: replace inf, for instance by NaN for missing"
-            )
+            reason = f"holds {floats[row]:g}, but numbers must be finite; make it missing, or "
+            raise CellError(row, f"column {name!r}", f"{reason}declare the column categorical")
         return cls(name, "numeric", frozen(floats), frozen(np.empty(0, np.int32)), ())
 
     @classmethod
     def categorical(cls, name: str, codes: NDArray[Any], categories: Iterable[Scalar]) -> Column:
         """Categorical column of `codes` (-1 for missing) into `categories`."""
-        codes = np.ascontiguousarray(codes, dtype=np.int32)
-        return cls(
-            name, "categorical", frozen(np.empty(0, np.float64)), frozen(codes), tuple(categories)
-        )
+        own = frozen(np.ascontiguousarray(codes, dtype=np.int32))
+        return cls(name, "categorical", frozen(np.empty(0, np.float64)), own, tuple(categories))
 
     @property
     def n_rows(self) -> int:

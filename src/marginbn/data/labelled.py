@@ -1,6 +1,6 @@
 """The table with labels that is learned from and measured on.
 
-Rows with missing values become what a policy says, and it is known what that costs:
+Rows with missing values become what a policy says:
 
 - ``"drop"`` leaves them out;
 - ``"state"`` keeps them: missing is a state of the column;
@@ -13,9 +13,8 @@ A class that would have no row left is an error whatever the policy.
 
 What is decided by some of the rows is decided by a fixed sample: the rows of the smallest keys,
 which are hashes of their numbers in the table. So it is the same whether a table is in memory, in a
-file or on a cluster.
-
-A share estimated from the sample has a standard error of at most 1 / (2 sqrt(250 000)) = 0.1 %.
+file or on a cluster. A share estimated from the sample has a standard error of at most
+1 / (2 sqrt(250 000)) = 0.1 %.
 """
 
 from __future__ import annotations
@@ -263,10 +262,7 @@ class MissingCost:
 
 
 def cost_of_places(
-    missing: Mapping[str, BoolArray],
-    codes: NDArray[np.integer],
-    policy: str,
-    classes: NDArray[Any],
+    missing: Mapping[str, BoolArray], codes: NDArray[np.integer], policy: str, classes: NDArray[Any]
 ) -> MissingCost:
     """What a policy would do, by the columns that miss values and the places where they do.
 
@@ -278,8 +274,8 @@ def cost_of_places(
     dropping = [name for name in missing if name not in states and policy != "keep"]
     kept = ~reduce(np.logical_or, [missing[n] for n in dropping], np.zeros(len(codes), np.bool_))
     is_lost = (np.bincount(codes) > 0) & (np.bincount(codes[kept], minlength=codes.max() + 1) == 0)
-    lost = classes[np.flatnonzero(is_lost)]
-    return MissingCost(kept, tuple(states), tuple(dropping), tuple(lost.tolist()))
+    lost = classes[np.flatnonzero(is_lost)].tolist()
+    return MissingCost(kept, tuple(states), tuple(dropping), tuple(lost))
 
 
 def _columns_with_state(missing: Mapping[str, BoolArray], codes: NDArray[np.integer]) -> list[str]:
@@ -299,33 +295,28 @@ def report_cost(cost: MissingCost, missing: Mapping[str, BoolArray], policy: str
     """Warn of rows that are left out, or refuse to leave them out."""
     if not cost.n_dropped:
         return
-    n_rows = len(cost.kept)
+    found = f"{cost.n_dropped} of {len(cost.kept)} rows have missing values"
     if policy == "error":
         raise InputError(
-            f"{cost.n_dropped} of {n_rows} rows have missing values, in the columns "
-            f"{list(cost.dropping_columns)}; use missing='drop', 'state' or 'auto', or fill them in"
+            f"{found}, in the columns {list(cost.dropping_columns)}; use missing='drop', 'state' "
+            "or 'auto', or fill them in"
         )
     if cost.lost_classes:
-        raise InputError(_lost_text(cost, policy, missing))
+        counts = {name: int(places.sum()) for name, places in missing.items()}
+        worst = sorted(counts, key=counts.__getitem__, reverse=True)[:3]
+        noun = "class" if len(cost.lost_classes) == 1 else "classes"
+        loss = f"missing={policy!r} leaves no row of the {noun} {listed(cost.lost_classes)}"
+        if not cost.kept.any():
+            loss = f"every row has a missing value, so missing={policy!r} leaves none"
+        raise InputError(
+            f"{loss}; use missing='auto' or missing='state', or leave out the columns that miss "
+            f"most: {', '.join(f'{name!r} ({counts[name]} rows)' for name in worst)}"
+        )
     names = f" in {listed(cost.dropping_columns)}" if policy == "auto" else ""
     warn_user(
-        f"{cost.n_dropped} of {n_rows} rows have missing values{names} and are left out "
-        f"(missing={policy!r}); missing='state' keeps them",
+        f"{found}{names} and are left out (missing={policy!r}); missing='state' keeps them",
         DataWarning,
     )
-
-
-def _lost_text(cost: MissingCost, policy: str, missing: Mapping[str, BoolArray]) -> str:
-    counts = {name: int(places.sum()) for name, places in missing.items()}
-    worst = sorted(counts, key=counts.__getitem__, reverse=True)[:3]
-    remedy = (
-        "use missing='auto' or missing='state', or leave out the columns that miss most: "
-        + ", ".join(f"{name!r} ({counts[name]} rows)" for name in worst)
-    )
-    if not cost.kept.any():
-        return f"every row has a missing value, so missing={policy!r} leaves none; {remedy}"
-    noun = "class" if len(cost.lost_classes) == 1 else "classes"
-    return f"missing={policy!r} leaves no row of the {noun} {listed(cost.lost_classes)}; {remedy}"
 
 
 # --- the sample -----------------------------------------------------------------------------------

@@ -2,13 +2,10 @@
 
 Learned from the training rows and applied to every later table alike:
 
-- a column without a single value is left out;
-- a column that names its rows is left out (see below), unless its own kind is declared;
+- a column without a single value, or that names its rows, is left out;
 - of a column with more than 50 categories, all but the 49 most frequent ones become one state
   "other". A category that training never saw stays unknown: it is none of these;
-- dates become year, month and weekday (``texts.py``);
-- texts such as ``$1,234.50`` or ``80 kg`` become numbers (``texts.py``), and a few words among
-  them missing.
+- dates become year, month and weekday, and texts such as ``$1,234.50`` numbers (``texts.py``).
 
 Nothing can be learned from a value that no other row has. A column is an identifier if
 
@@ -17,12 +14,9 @@ Nothing can be learned from a value that no other row has. A column is an identi
   out at most every second number;
 - it holds whole numbers, more than half of them different, and is called an id.
 
-Short columns are never identifiers: among a dozen rows distinct values are no wonder.
-
-New rows are read as in training, whatever stands in a block of them: a column that was text stays
-text where all fields look like numbers. Values are compared with training: a number by its value; a
-category by its text, and where the categories of training are numbers by its value too (``2`` and
-``2.0`` are one). A single row is looked up without tables, by :class:`RowCoder`.
+New rows are read as in training: a column that was text stays text where all fields look like
+numbers. Numbers are compared by value, categories by their text; where the categories of training
+are numbers, ``2`` and ``2.0`` are one.
 """
 
 from __future__ import annotations
@@ -280,27 +274,23 @@ def messages(preparation: Preparation, settings: TableSettings) -> list[str]:
     named = [p for p in preparation.columns if p.left_out and p not in empty]
     amounts = [p for p in preparation.used_plans if is_amount_kind(p.kind)]
     dates = [p for p in preparation.used_plans if is_date_kind(p.kind)]
+    merged = [f"{n} of {name!r}" for name, n in preparation.merged.items()]
     lines = []
     if named:
         lines.append(f"left out as identifiers: {_listed(named)}; {_how_to_keep(named)}")
     if empty:
-        names = ", ".join(repr(plan.name) for plan in empty)
-        lines.append(f"left out, because no row has a value: {names}")
-    as_texts = "column_kinds={{{!r}: 'categorical'}} keeps them as texts"
+        lines.append(f"left out, because no row has a value: {_names(empty)}")
     if amounts:
         texts = ", ".join(map(_amount_text, amounts))
-        lines.append(f"texts read as numbers: {texts}; {as_texts.format(amounts[0].name)}")
+        lines.append(f"texts read as numbers: {texts}; {_as_texts(amounts)}")
     if dates and settings.column_kinds == "auto":
-        names = ", ".join(repr(plan.name) for plan in dates)
         lines.append(
-            f"dates taken apart into year, month and weekday: {names}; "
-            f"{as_texts.format(dates[0].name)}"
+            f"dates taken apart into year, month and weekday: {_names(dates)}; {_as_texts(dates)}"
         )
-    if preparation.merged:
-        names = ", ".join(f"{n} of {name!r}" for name, n in preparation.merged.items())
+    if merged:
         lines.append(
-            f"rare categories merged into one state 'other': {names}, which have more than "
-            f"{MAX_STATES}"
+            f"rare categories merged into one state 'other': {', '.join(merged)}, which have more "
+            f"than {MAX_STATES}"
         )
     return lines
 
@@ -311,6 +301,10 @@ def _amount_text(plan: ColumnPlan) -> str:
     return f"{plan.name!r}{comma}{words}"
 
 
+def _as_texts(plans: Sequence[ColumnPlan]) -> str:
+    return f"column_kinds={{{plans[0].name!r}: 'categorical'}} keeps them as texts"
+
+
 def _how_to_keep(plans: Sequence[ColumnPlan]) -> str:
     which = "it" if len(plans) == 1 else "the first of them"
     return f"column_kinds={{{plans[0].name!r}: {plans[0].kind!r}}} keeps {which}"
@@ -318,6 +312,10 @@ def _how_to_keep(plans: Sequence[ColumnPlan]) -> str:
 
 def _listed(plans: Sequence[ColumnPlan]) -> str:
     return ", ".join(f"{plan.name!r} ({plan.left_out})" for plan in plans)
+
+
+def _names(plans: Sequence[ColumnPlan]) -> str:
+    return ", ".join(repr(plan.name) for plan in plans)
 
 
 # --- new rows -------------------------------------------------------------------------------------
@@ -344,8 +342,7 @@ def coded_blocks(
     Code -1 is unknown: values that training never saw, of which a warning tells at the end, and
     columns that the source lacks, if it ``may_lack`` some.
     """
-    plans = preparation.used_plans
-    own = {c.name: c for c in coding.columns}
+    plans, own = preparation.used_plans, {c.name: c for c in coding.columns}
     readings = [reading_of(plan, own.get(plan.name), source.is_text) for plan in plans]
     absent = [plan.name for plan in plans if plan.name not in source.names]
     if absent and not may_lack:
@@ -355,9 +352,8 @@ def coded_blocks(
 
     def read(block: pa.Table, _: int) -> Table:
         nothing = pa.nulls(block.num_rows)
-        columns = [nothing if r.name in absent else block.column(r.name) for r in readings]
-        pairs = zip(readings, columns, strict=True)
-        return preparation.apply(Table(tuple(reading.read(column) for reading, column in pairs)))
+        columns = (nothing if r.name in absent else block.column(r.name) for r in readings)
+        return preparation.apply(Table(tuple(map(ColumnReading.read, readings, columns))))
 
     unseen, first_row = UnseenCategories(coding), 0
     try:
@@ -382,18 +378,17 @@ class RowCoder:
 
     def __init__(self, preparation: Preparation, coding: TableCoding) -> None:
         self._columns: list[tuple[int, str, Any, int]] = []
-        plans = preparation.used_plans
-        self.is_usable = all(plan.kind in ("numeric", "categorical") for plan in plans)
-        used = (i for i, plan in enumerate(preparation.columns) if not plan.left_out)
-        triples = zip(used, plans, coding.columns, strict=True) if self.is_usable else ()
-        for position, plan, own in triples:
+        used = [(i, plan) for i, plan in enumerate(preparation.columns) if not plan.left_out]
+        self.is_usable = all(plan.kind in ("numeric", "categorical") for _, plan in used)
+        pairs = zip(used, coding.columns, strict=True) if self.is_usable else ()
+        for (i, plan), own in pairs:
             known: Any = own.cuts
             if own.kind == "categorical":
                 known = {str(category): code for code, category in enumerate(own.categories)}
                 if plan.other in known:
                     known |= dict.fromkeys(plan.merged, known[plan.other])
             missing = own.variable.arity - 1 if own.missing_state else -1
-            self._columns.append((position, plan.name, known, missing))
+            self._columns.append((i, plan.name, known, missing))
 
     def encode(self, row: Mapping[str, Any] | Sequence[Any]) -> CodeArray | None:
         """Codes (1, n_features) of the values of a row by name, or in the order of training."""

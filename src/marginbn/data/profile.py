@@ -363,12 +363,6 @@ class ColumnReading:
         numbers = numbers_of_fields(array) if self.is_text and is_text else None
         if numbers is None:
             numbers = self._numbers_of_levels(array) if is_text else numbers_of(array)
-        is_infinite = np.isinf(numbers)
-        if is_infinite.any():
-            row = int(is_infinite.argmax())
-            reason = "but numbers must be finite; make it missing, or declare the column"
-            reason = f"holds {numbers[row]:g}, {reason} categorical"
-            raise CellError(row, f"column {self.name!r}", reason)
         return Column.numeric(self.name, numbers)
 
     def _numbers_of_levels(self, array: pa.Array) -> FloatArray:
