@@ -261,9 +261,9 @@ class ColumnProfile:
             return ColumnReading(self.name, kind, self.is_text)
         found: list[Any] = [tidy(value) for value in self.levels]
         if self.is_text:
-            texts = [text.strip() for text in self.levels]
-            numbers = [whole_number(text) for text in texts]
-            found = texts if None in numbers else numbers
+            found = [text.strip() for text in self.levels]
+            numbers = [whole_number(text) for text in found]
+            found = found if None in numbers else numbers
         declared = [tidy(value) for value in self.declared or () if not is_no_value(value, False)]
         by_label: dict[str, Scalar] = {}
         for value in (*declared, *sorted(set(found))):
@@ -359,10 +359,11 @@ class ColumnReading:
         return any(type(c) is float for c in self.categories)
 
     def _read_numbers(self, array: pa.Array) -> Column:
-        is_text = types.is_dictionary(array.type) or _family(self.name, array.type) == "text"
-        numbers = numbers_of_fields(array) if self.is_text and is_text else None
-        if numbers is None:
-            numbers = self._numbers_of_levels(array) if is_text else numbers_of(array)
+        if types.is_dictionary(array.type) or _family(self.name, array.type) == "text":
+            numbers = numbers_of_fields(array) if self.is_text else None
+            numbers = self._numbers_of_levels(array) if numbers is None else numbers
+        else:
+            numbers = numbers_of(array)
         return Column.numeric(self.name, numbers)
 
     def _numbers_of_levels(self, array: pa.Array) -> FloatArray:
@@ -370,15 +371,16 @@ class ColumnReading:
         levels, places = levels_of(array)
         parsed = np.full(len(levels) + 1, np.nan)
         for i, value in enumerate(levels):
-            if not is_no_value(value, self.is_text):
-                number = parse_number(value.strip() if self.is_text else tidy(value))
-                rows = np.flatnonzero(places == i)
-                if number is None and len(rows):
-                    raise CellError(
-                        int(rows[0]),
-                        f"column {self.name!r} is to be numeric, but",
-                        f"holds {value!r}, which is no number; correct it, make it missing, or "
-                        "declare the column categorical, or an amount ($1,234.50, 80 kg)",
-                    )
-                parsed[i] = np.nan if number is None else number
+            if is_no_value(value, self.is_text):
+                continue
+            number = parse_number(value.strip() if self.is_text else tidy(value))
+            if number is not None:
+                parsed[i] = number
+            elif i in places:
+                raise CellError(
+                    int((places == i).argmax()),
+                    f"column {self.name!r} is to be numeric, but",
+                    f"holds {value!r}, which is no number; correct it, make it missing, or "
+                    "declare the column categorical, or an amount ($1,234.50, 80 kg)",
+                )
         return parsed[places]

@@ -74,8 +74,8 @@ class Source:
         The line of a file in which a row begins, counted when an error needs it, and the number of
         rows if it is known without reading them.
     elsewhere, owner
-        Answers of a function to all blocks, where the blocks are in other processes; and what must
-        not be removed before the source.
+        Answers of a function to all blocks, where these are in other processes; and what must not
+        be removed before the source.
     """
 
     names: tuple[str, ...]
@@ -140,13 +140,11 @@ class Source:
             n_bytes = 0
             for part in self.read(names):
                 n_bytes += part.nbytes
-                if n_bytes <= KEPT_BYTES:
-                    parts.append(part)
-                else:
+                parts.append(part)
+                if n_bytes > KEPT_BYTES:
                     parts.clear()
                 yield part
-            if n_bytes <= KEPT_BYTES and not kept:
-                kept.extend(parts)
+            kept.extend(parts if n_bytes <= KEPT_BYTES and not kept else ())
 
         return replace(self, read=read)
 
@@ -400,22 +398,18 @@ def source_of_path(path: Path) -> Source:
         if kind != "parquet":
             return source
         fragments = list(dataset.get_fragments())
-        schema = _one_schema([dataset.schema, *(part.physical_schema for part in fragments)])
+        schemas = [dataset.schema, *(part.physical_schema for part in fragments)]
+        try:
+            schema = pa.unify_schemas(schemas, promote_options="permissive")
+        except pa.ArrowTypeError:  # perhaps categories in one file and texts in another
+            plain = [pa.schema((f.name, _plain_type(f.type)) for f in own) for own in schemas]
+            schema = pa.unify_schemas(plain, promote_options="permissive")
     read = partial(_read_parquet, fragments, schema, str(path))
     return replace(source, names=tuple(schema.names), read=read)
 
 
-def _one_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """The columns of all files, of types that hold the values of all."""
-    try:
-        return pa.unify_schemas(schemas, promote_options="permissive")
-    except pa.ArrowTypeError:  # perhaps categories in one file and texts in another
-        is_dictionary = pa.types.is_dictionary
-        plain = [
-            pa.schema((f.name, f.type.value_type if is_dictionary(f.type) else f.type) for f in own)
-            for own in schemas
-        ]
-        return pa.unify_schemas(plain, promote_options="permissive")
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 @contextmanager
@@ -441,9 +435,9 @@ def _read_parquet(
     kinds = {name: texts if kind == pa.string() else kind for name, kind in kinds.items()}
     for fragment in fragments:
         known = datasets.get_partition_keys(fragment.partition_expression)
+        own = [name for name in fragment.physical_schema.names if name in kinds]
         with ExitStack() as stack:
             stack.enter_context(_arrow_errors(f"{origin}: cannot be read to its end"))
-            own = [name for name in fragment.physical_schema.names if name in kinds]
             file = parquet.ParquetFile(
                 fragment.path,
                 filesystem=fragment.filesystem,
@@ -453,10 +447,8 @@ def _read_parquet(
             for batch in stack.enter_context(file).iter_batches(BLOCK_ROWS, columns=own):
                 columns = []
                 for name, kind in kinds.items():
-                    given = name in own
-                    column = (
-                        batch.column(name) if given else pa.repeat(known.get(name), batch.num_rows)
-                    )
+                    value = pa.scalar(known.get(name))
+                    column = batch[name] if name in own else pa.repeat(value, batch.num_rows)
                     if column.type != kind and kind == texts:
                         column = column.cast(pa.string()).dictionary_encode()
                     columns.append(column if column.type == kind else column.cast(kind))
@@ -518,7 +510,7 @@ def source_of_dask(frame: Any) -> Source:
         dask: Any = import_module("dask")
         parts = frame.to_delayed()
         lengths = dask.compute(*[dask.delayed(len)(part) for part in parts])
-        first_rows = [sum(lengths[:k]) for k in range(len(parts))]
+        first_rows = np.cumsum([0, *lengths[:-1]]).tolist()
         asked = zip(parts, first_rows, strict=True)
         answers = [dask.delayed(_answer)(work, part, list(names), row) for part, row in asked]
         for begin in range(0, len(answers), AT_A_TIME):
