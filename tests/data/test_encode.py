@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
-from marginbn.data import encode, training
+from marginbn.data import training
 from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import as_table
 from marginbn.data.training import encode_training
@@ -34,7 +34,7 @@ def test_many_rows_are_encoded_by_column(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_when_it_is_late_columns_are_cut_by_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first column by all rows, the rest by 200 of them; kinds and gaps are those of all."""
-    monkeypatch.setattr(encode, "ENOUGH_ROWS", 200)
+    monkeypatch.setattr(training, "ENOUGH_ROWS", 200)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 3000)
     a, b = y + rng.normal(size=3000), y + rng.normal(size=3000)

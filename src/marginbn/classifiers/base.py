@@ -405,7 +405,7 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
             rows.n_samples,
             rows.cost.n_dropped,
             Evidence(total_weight=float(data.total_weight)),
-            rows.fingerprint,
+            rows.found.fingerprint(),
             model,
             held_out,
         )

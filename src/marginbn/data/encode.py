@@ -14,7 +14,7 @@ Tables without a class have bins of about equal weight; weights count as repetit
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.data.columns import Column, Kind, Scalar, listed, parse_number
+from marginbn.data.columns import Column, Kind, Scalar, parse_number
 from marginbn.data.discretize import (
     assign_bins,
     kept_values,
@@ -30,12 +30,11 @@ from marginbn.data.discretize import (
     name_bins,
     quantile_cuts,
 )
-from marginbn.data.labelled import LabelledTable
 from marginbn.data.table import Table, as_kind
 from marginbn.exceptions import DataWarning, InputError, warn_user
 from marginbn.files import Shape
 from marginbn.problem import MISSING_LABEL
-from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray
+from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.encoded import EncodedData, Variable
 
 
@@ -169,56 +168,8 @@ class EncodedTraining:
     data: EncodedData
 
 
-ENOUGH_ROWS = 20_000
-"""Rows, drawn at random, by which columns are cut when time is short."""
-
 IsLate = Callable[[], bool]
 """Whether cuts have taken as much time as they may."""
-
-
-def learn_codings(
-    rows: LabelledTable,
-    class_codes: NDArray[np.integer],
-    n_classes: int,
-    state_columns: Collection[str],
-    n_bins: int | None = None,
-    *,
-    is_whole: bool = True,
-    is_late: IsLate = lambda: False,
-) -> tuple[TableCoding, list[str]]:
-    """Codings of all columns, and the names of those that were cut by few rows.
-
-    Parameters
-    ----------
-    rows, class_codes, n_classes, state_columns
-        Prepared rows with their classes, and the columns in which missing is a state.
-    n_bins
-        Cuts numbers at quantiles, into bins of about equal weight, instead of by the class.
-    is_whole
-        Whether these are all rows; otherwise other rows may have categories that these have not.
-    is_late
-        Asked before every numeric column of many rows: if so the rest are cut by some of them.
-    """
-    codings, hurried = [], list[str]()
-    few: IndexArray | None = None
-    for column in rows.features.columns:
-        with_state, is_numeric = column.name in state_columns, column.kind == "numeric"
-        if is_numeric and few is None and rows.n_rows > ENOUGH_ROWS and is_late():
-            few = np.sort(np.random.default_rng(0).choice(rows.n_rows, ENOUGH_ROWS, replace=False))
-        own, classes, weights = column, class_codes, rows.weights
-        if is_numeric and few is not None:
-            hurried.append(column.name)
-            own, classes, weights = column.take(few), classes[few], weights[few]
-        given = (own, classes, weights, n_classes, with_state, is_whole, n_bins)
-        codings.append(learn_coding(*given))
-    if hurried:
-        warn_user(
-            f"time_limit is short for these rows: the bins of {len(hurried)} numeric columns "
-            f"({listed(hurried)}) come from {ENOUGH_ROWS} rows drawn at random; "
-            "a larger time_limit cuts them by all rows",
-            DataWarning,
-        )
-    return TableCoding(tuple(codings)), hurried
 
 
 # --- categories never seen ------------------------------------------------------------------------

@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from marginbn.data.columns import Kind, listed
-from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, learn_codings
+from marginbn.data.encode import EncodedTraining, IsLate, TableCoding, learn_coding
 from marginbn.data.guardrails import class_slip, find_slips
 from marginbn.data.labelled import (
     CLASS_NAME,
@@ -49,7 +49,7 @@ from marginbn.data.source import Source
 from marginbn.data.table import Table, read_block, read_rows, resolve_kinds
 from marginbn.data.texts import is_amount_kind, read_as
 from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn_user
-from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
+from marginbn.problem.array_types import BoolArray, FloatArray, IndexArray, IntArray
 from marginbn.problem.encoded import PIECE, EncodedData, Variable
 
 IN_MEMORY_BYTES = 1 << 30
@@ -57,6 +57,9 @@ IN_MEMORY_BYTES = 1 << 30
 
 FORETOLD_AFTER = 1.0
 """Seconds of reading after which it is known how long the rest takes."""
+
+ENOUGH_ROWS = 20_000
+"""Rows, drawn at random, by which columns are cut when time is short."""
 
 N_PASSES = 2
 """Passes over a table that is read in blocks."""
@@ -392,11 +395,6 @@ class TrainingRows:
         """Rows that are used."""
         return len(self.weights)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the table as it was given."""
-        return self.found.fingerprint()
-
     def elapsed(self) -> float:
         """Seconds since reading began."""
         return monotonic() - self.began
@@ -417,26 +415,43 @@ class TrainingRows:
         are. ``n_bins`` cuts numbers at quantiles instead of by the class.
         """
         if n_bins not in self._codings:
-            found = self.found
-            coding, hurried = learn_codings(
-                self.drawn,
-                found.class_codes[found.positions][self.cost.kept[found.positions]],
-                len(found.classes),
-                self.cost.state_columns,
-                n_bins,
-                is_whole=found.is_whole,
-                is_late=is_late,
-            )
-            self._codings[n_bins] = coding
-            cut = [c.name for c in coding.columns if c.kind == "numeric" and c.name not in hurried]
-            if cut and not found.is_whole:
-                warn_user(
-                    f"the bins of {len(cut)} numeric columns ({listed(cut)}) come from "
-                    f"{found.sample.n_rows} of {found.n_rows} rows, drawn at random with a fixed "
-                    "seed",
-                    DataWarning,
-                )
+            self._codings[n_bins] = self._learn_coding(is_late, n_bins)
         return self._codings[n_bins]
+
+    def _learn_coding(self, is_late: IsLate, n_bins: int | None) -> TableCoding:
+        """The same; before every numeric column of many rows it is asked whether it ``is_late``: if
+        so the rest are cut by some of them.
+        """
+        found, drawn = self.found, self.drawn
+        classes = found.class_codes[found.positions][self.cost.kept[found.positions]]
+        codings, cut, hurried = [], list[str](), list[str]()
+        few: IndexArray | None = None
+        for column in drawn.features.columns:
+            rows: Any = slice(None)
+            if column.kind == "numeric":
+                if few is None and drawn.n_rows > ENOUGH_ROWS and is_late():
+                    draws = np.random.default_rng(0)
+                    few = np.sort(draws.choice(drawn.n_rows, ENOUGH_ROWS, replace=False))
+                (cut if few is None else hurried).append(column.name)
+                rows = rows if few is None else few
+            own = column if isinstance(rows, slice) else column.take(rows)
+            has_state = column.name in self.cost.state_columns
+            given = (own, classes[rows], drawn.weights[rows], len(found.classes), has_state)
+            codings.append(learn_coding(*given, found.is_whole, n_bins))
+        if hurried:
+            warn_user(
+                f"time_limit is short for these rows: the bins of {len(hurried)} numeric columns "
+                f"({listed(hurried)}) come from {ENOUGH_ROWS} rows drawn at random; "
+                "a larger time_limit cuts them by all rows",
+                DataWarning,
+            )
+        if cut and not found.is_whole:
+            warn_user(
+                f"the bins of {len(cut)} numeric columns ({listed(cut)}) come from "
+                f"{found.sample.n_rows} of {found.n_rows} rows, drawn at random with a fixed seed",
+                DataWarning,
+            )
+        return TableCoding(tuple(codings))
 
     def encode(self, is_late: IsLate = lambda: False, n_bins: int | None = None) -> EncodedTraining:
         """All rows that stay as codes, class first; when it ``is_late``, the bins that are left
