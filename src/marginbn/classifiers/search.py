@@ -10,6 +10,7 @@ import math
 import os
 import sys
 from abc import abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, get_args
 
@@ -174,10 +175,14 @@ class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
         return replace(self._count(rows, training, result.structure, result), evidence=evidence)
 
     def _train(self, *given: Any) -> Any:
+        with self._showing_phases():
+            return super()._train(*given)
+
+    def _showing_phases(self) -> AbstractContextManager[None]:
+        """Lines on stderr where progress is asked for."""
         if not self.search_settings().verbose:
-            return super()._train(*given)
-        with reporting_phases(lambda phase: sys.stderr.write(f"{phase}\n")):
-            return super()._train(*given)
+            return nullcontext()
+        return reporting_phases(lambda phase: sys.stderr.write(f"{phase}\n"))
 
     def _learn_again(self, data: EncodedData) -> Structure:
         if self._compares_classes and data.n_classes == 1:
