@@ -399,6 +399,7 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
         training: EncodedTraining,
         structure: Structure,
         result: SolveResult | None = None,
+        evidence: Evidence | None = None,
     ) -> Fitted:
         """The structure with the tables that are counted in the rows, and with trained ones."""
         data, model, held_out = training.data, None, None
@@ -414,7 +415,7 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
             result,
             rows.n_samples,
             rows.n_dropped,
-            Evidence(total_weight=float(data.total_weight)),
+            evidence or Evidence(total_weight=float(data.total_weight)),
             rows.fingerprint,
             model,
             held_out,

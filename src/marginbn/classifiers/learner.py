@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers.base import Fitted
 from marginbn.classifiers.budget import half_used, time_for_search
-from marginbn.classifiers.search import ScoreParameter, SearchingEstimator, stamp_of
+from marginbn.classifiers.search import ScoreParameter, SearchingEstimator
 from marginbn.classifiers.validation import (
     check_count,
     check_positive,
@@ -42,7 +42,6 @@ from marginbn.problem.candidates import Arcs
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import SCORES
-from marginbn.solvers import solve_structure
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -170,34 +169,33 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
     def _learn(self, rows: TrainingRows) -> Self:
         """Structure and parameters."""
         training = rows.encode(half_used(self.time_limit, rows.elapsed), self.n_bins)
-        data, coding = training.data, training.coding
+        data = training.data
         _name_constant(data)
         is_late = half_used(self.time_limit, rows.elapsed)
         problem = self.build_problem(data, None if self.time_limit is None else is_late)
         self.n_candidates_ = problem.candidates.n_candidates
-        rule = problem.candidates.rule
-        self.max_parents_ = min(rule.max_parents if rule else len(data.names), len(data.names) - 1)
-        asked = len(data.names) - 1 if self.max_parents is None else self.max_parents
-        if is_late() and self.max_parents_ < min(asked, len(data.names) - 1):
+        most, rule = data.n_variables - 1, problem.candidates.rule
+        asked = most if self.max_parents is None else min(self.max_parents, most)
+        self.max_parents_ = min(rule.max_parents, most) if rule else most
+        if is_late() and self.max_parents_ < asked:
             warn_user(
                 "time_limit ended the scoring: networks of at most "
                 f"{counted(self.max_parents_, 'parent')} per variable are compared; a larger "
                 "time_limit allows more",
                 OptimalityWarning,
             )
-        how = self._how_to_search(time_for_search(self.time_limit, rows.elapsed()))
-        before = stamp_of(self.certificate)
-        result = solve_structure(problem, **how)
+        time_limit = time_for_search(self.time_limit, rows.elapsed())
+        result, evidence = self._solve(problem, data, time_limit)
         fitted = Fitted(
             np.empty(0),
-            coding,
+            training.coding,
             rows.preparation,
             result.structure,
             BayesianNetwork.fit(data, result.structure, self.smoothing),
             result,
             data.n_samples,
             rows.n_dropped,
-            self._evidence(result, data, before),
+            evidence,
         )
         return self.restore(fitted)
 

@@ -403,9 +403,8 @@ def load_model(path: PathLike, kind: type[Any] = BaseBNClassifier) -> Any:
         classes = np.empty(0) if labels is None else _read_classes(labels, network)
         is_trained = len(classes) > 1 and model.parameters == "trained"
         tables = _expect(shape.class_model, is_trained, "$.class_model", model)
-        chosen = _expect(
-            shape.validation, isinstance(model, MaxMarginBNClassifierCV), "$.validation", model
-        )
+        has_choice = isinstance(model, MaxMarginBNClassifierCV)
+        chosen = _expect(shape.validation, has_choice, "$.validation", model)
         counts = _expect(shape.candidates, not has_class, "$.candidates", model)
         can_search = not isinstance(model, NaiveBayesClassifier)
         is_open = (

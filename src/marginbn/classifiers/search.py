@@ -11,7 +11,7 @@ import os
 import sys
 from abc import abstractmethod
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from marginbn.class_model.basis import encode_cells
@@ -39,7 +39,6 @@ from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.scores import ScoreName
 from marginbn.problem.structure import Structure
-from marginbn.proof.definition import define_data
 from marginbn.scoring.local_scores import ScoringListener, local_scores
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import MORE_WORK, SolveResult, Status
@@ -79,29 +78,35 @@ class SearchingEstimator(TableEstimator):
         """Arcs that are required and forbidden."""
         return Arcs(self.required_arcs, self.forbidden_arcs)
 
-    def _how_to_search(
-        self, time_limit: float | None, start: Structure | None = None
-    ) -> dict[str, Any]:
-        """Arguments of :func:`~marginbn.solvers.solve.solve_structure` besides the problem."""
-        return {
-            "solver": self.search_settings(),
-            "time_limit": time_limit,
-            "start": start,
-            "seed": seed_of(self.random_state),
-            "n_jobs": self.n_jobs,
-            "certificate": self.certificate,
-        }
-
-    def _evidence(self, result: SolveResult, data: EncodedData, before: Stamp) -> Evidence:
-        """What a certificate of this search can be compared with; a warning where the search ended
-        early. ``before`` is the stamp of the certificate's file before the search.
+    def _solve(
+        self,
+        problem: StructureProblem,
+        data: EncodedData,
+        time_limit: float | None,
+        start: Structure | None = None,
+    ) -> tuple[SolveResult, Evidence]:
+        """The result of the search, and what a certificate of it can be compared with; a warning
+        where the search ended early.
         """
+        from marginbn.proof.definition import define_data  # slow to import
+
+        path, before = self.certificate, stamp_of(self.certificate)
+        result = solve_structure(
+            problem,
+            self.search_settings(),
+            time_limit=time_limit,
+            start=start,
+            seed=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+            certificate=path,
+        )
         warn_if_open(result)
         digest = None
-        if self.certificate is not None and stamp_of(self.certificate) != before:
-            with open(self.certificate, "rb") as file:
+        if path is not None and stamp_of(path) != before:
+            with open(path, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return Evidence("search", define_data(data).fingerprint(), float(data.total_weight), digest)
+        fingerprint = define_data(data).fingerprint()
+        return result, Evidence("search", fingerprint, float(data.total_weight), digest)
 
     def _local_scores(self, data: EncodedData, **options: Any) -> StructureProblem:
         """The problem of a decomposable score, the parameter ``score``."""
@@ -119,10 +124,7 @@ class SearchingEstimator(TableEstimator):
         )
 
 
-Stamp = tuple[int, int] | None
-
-
-def stamp_of(path: PathLike | None) -> Stamp:
+def stamp_of(path: PathLike | None) -> tuple[int, int] | None:
     """Changes when a file is written again; None where there is none."""
     if path is None or not os.path.isfile(path):
         return None
@@ -168,11 +170,9 @@ class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
         if limit is not None and self.parameters == "trained":
             limit *= SEARCHING
         problem = self.build_problem(training.data)
-        how = self._how_to_search(time_for_search(limit, rows.elapsed()))
-        before = stamp_of(self.certificate)
-        result = solve_structure(problem, **how)
-        evidence = self._evidence(result, training.data, before)
-        return replace(self._count(rows, training, result.structure, result), evidence=evidence)
+        time_limit = time_for_search(limit, rows.elapsed())
+        result, evidence = self._solve(problem, training.data, time_limit)
+        return self._count(rows, training, result.structure, result, evidence)
 
     def _train(self, *given: Any) -> Any:
         with self._showing_phases():
