@@ -88,47 +88,22 @@ class GridChoice:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What was learned from some rows: all that a classifier needs to predict and to be saved.
+    """What was learned from some rows: all that a classifier needs to predict and to be saved."""
 
-    Parameters
-    ----------
-    classes
-        Class labels, sorted.
-    coding, preparation
-        States of the feature columns, and what became of the columns of the table.
-    structure, network
-        The graph, and the graph with its tables.
-    result
-        What the search returned; None where there was only one structure.
-    n_samples, n_dropped
-        Rows learned from, and rows left out because of missing values.
-    evidence
-        Why the result is to be believed.
-    fingerprint
-        SHA-256 of the table, where it is known.
-    class_model, held_out
-        Trained tables, and how they did on rows that they had not seen; None where tables are
-        counted.
-    choice
-        What a validation chose, if there was one.
-    provenance
-        Where it comes from, if it comes from a file.
-    """
-
-    classes: NDArray[Any]
-    coding: TableCoding
-    preparation: Preparation
+    classes: NDArray[Any]  # labels, sorted
+    coding: TableCoding  # states of the feature columns
+    preparation: Preparation  # what became of the columns of the table
     structure: Structure
     network: BayesianNetwork
-    result: SolveResult | None
+    result: SolveResult | None  # of the search; None where there was only one structure
     n_samples: int
-    n_dropped: int
+    n_dropped: int  # rows left out because of missing values
     evidence: Evidence
-    fingerprint: str | None = None
-    class_model: ClassModel | None = None
+    fingerprint: str | None = None  # SHA-256 of the table, where it is known
+    class_model: ClassModel | None = None  # None where tables are counted
     held_out: HeldOut | None = None
     choice: GridChoice | None = None
-    provenance: Provenance | None = None
+    provenance: Provenance | None = None  # where it comes from a file
 
 
 class FittedAttributes:
@@ -568,14 +543,8 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
             answer = self.answers_.posterior(self.answers_.encode_evidence(known))[0]
         return dict(zip(map(plain_label, self.classes_), map(float, answer), strict=True))
 
-    def _repr_html_inner(self) -> str:
-        return str(super()._repr_html_inner()) + self._network_html()
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
-            bundle["text/html"] += self._network_html()
-        return bundle
+    def _html_repr(self) -> str:
+        return str(super()._html_repr()) + self._network_html()
 
     def _network_html(self) -> str:
         """What scikit-learn's box does not say: what came out, and the network."""

@@ -73,25 +73,11 @@ def in_portions(work: Callable[[slice], None], n_sets: int, n_rows: int, n_jobs:
 
 
 class SetSums:
-    """The sums of the sets that were asked for.
+    """The sums of the sets that were asked for, over merged rows.
 
-    Parameters
-    ----------
-    data
-        Merged rows.
-    score, equivalent_sample_size
-        One of :data:`COMPILED`, and the strength of the prior of "bdeu".
-    n_jobs
-        Threads that count.
-
-    Attributes
-    ----------
-    whole
-        Whether weights are whole numbers that are counted in integers.
-    roundings
-        Roundings of a score, in units of the size of its terms.
-    work
-        Rows counted so far, over all sets; a level of parent sets adds to it.
+    ``whole``: weights are whole numbers, and counted in integers. ``roundings`` of a score are in
+    units of the size of its terms. ``work`` is the number of rows counted so far, over all sets; a
+    level of parent sets adds to it.
     """
 
     def __init__(

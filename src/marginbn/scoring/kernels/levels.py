@@ -18,34 +18,16 @@ from marginbn.solvers.compile import entry, kernel
 
 
 class Level(NamedTuple):
-    """Open sets of one size, without the base, and their properties.
-
-    Parameters
-    ----------
-    masks
-        The sets.
-    best
-        Best score of each set and its subsets.
-    limit
-        Upper limit of the scores of its supersets.
-    price
-        Price of its states; this and what follows are empty where states have no price.
-    entropy
-        Sum of n log n.
-    lost_most, lost_least
-        Minus the log likelihood, at most and at least.
-    worth
-        (sets, members): entropy of a member given the others.
-    """
+    """Open sets of one size, without the base, and their properties."""
 
     masks: WordArray
-    best: FloatArray
-    limit: FloatArray
-    price: FloatArray
-    entropy: FloatArray
-    lost_most: FloatArray
-    lost_least: FloatArray
-    worth: FloatArray
+    best: FloatArray  # best score of each set and its subsets
+    limit: FloatArray  # upper limit of the scores of its supersets
+    price: FloatArray  # of its states; this and what follows are empty where states have no price
+    entropy: FloatArray  # sum of n log n
+    lost_most: FloatArray  # minus the log likelihood, at most
+    lost_least: FloatArray  # and at least
+    worth: FloatArray  # (sets, members): entropy of a member given the others
 
 
 @kernel
