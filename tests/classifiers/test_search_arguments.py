@@ -69,9 +69,9 @@ def test_the_limit_counts_from_reading_on(monkeypatch):
     """The search gets what reading and counting leave, less what will follow, and never nothing."""
     limits, real = [], search.solve_structure
 
-    def solve(*args, time_limit, **others):
+    def solve(problem, *, time_limit, **others):
         limits.append(time_limit)
-        return real(*args, time_limit=None, **others)
+        return real(problem, time_limit=None, **others)
 
     monkeypatch.setattr(search, "solve_structure", solve)
     for seconds in (4.0, 60.0):

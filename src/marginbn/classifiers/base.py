@@ -163,12 +163,11 @@ class TableEstimator(FittedAttributes, BaseEstimator):
             target = check_target(stream, y) if has_class else None
             found = survey(stream, target, kinds, self.get_params(deep=False).get("time_limit"))
             validation.set_feature_names(self, found.names)
-        elif has_class:
-            rows = validation.read_training_rows(self, X, y, sample_weight, kinds=kinds)
-            found = survey_rows(rows)
         else:
-            rows = validation.read_plain_rows(self, X, sample_weight, kinds=kinds)
-            found = survey_rows(rows, has_class=False)
+            rows = validation.read_training_rows(
+                self, X, y, sample_weight, kinds=kinds, has_class=has_class
+            )
+            found = survey_rows(rows, has_class)
         return TrainingRows.of(found, self.table_settings(), began)
 
     def restore(self, fitted: Fitted) -> Self:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers.base import Fitted
 from marginbn.classifiers.budget import half_used, time_for_search
-from marginbn.classifiers.search import ScoreParameter, SearchingEstimator
+from marginbn.classifiers.search import ScoreParameter, SearchingEstimator, stamp_of
 from marginbn.classifiers.validation import (
     check_count,
     check_positive,
@@ -42,6 +42,7 @@ from marginbn.problem.candidates import Arcs
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import SCORES
+from marginbn.solvers import solve_structure
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -184,8 +185,9 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
                 "time_limit allows more",
                 OptimalityWarning,
             )
-        time_limit = time_for_search(self.time_limit, rows.elapsed())
-        result, evidence = self._solve(problem, data, time_limit)
+        how = self._how_to_search(time_for_search(self.time_limit, rows.elapsed()))
+        before = stamp_of(self.certificate)
+        result = solve_structure(problem, **how)
         fitted = Fitted(
             np.empty(0),
             training.coding,
@@ -195,7 +197,7 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
             result,
             data.n_samples,
             rows.n_dropped,
-            evidence,
+            self._evidence(result, data, before),
         )
         return self.restore(fitted)
 

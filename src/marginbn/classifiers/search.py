@@ -78,35 +78,33 @@ class SearchingEstimator(TableEstimator):
         """Arcs that are required and forbidden."""
         return Arcs(self.required_arcs, self.forbidden_arcs)
 
-    def _solve(
-        self,
-        problem: StructureProblem,
-        data: EncodedData,
-        time_limit: float | None,
-        start: Structure | None = None,
-    ) -> tuple[SolveResult, Evidence]:
-        """The result of the search, and what a certificate of it can be compared with; a warning
-        where the search ended early.
+    def _how_to_search(
+        self, time_limit: float | None, start: Structure | None = None
+    ) -> dict[str, Any]:
+        """Arguments of :func:`~marginbn.solvers.solve.solve_structure` besides the problem."""
+        return {
+            "solver": self.search_settings(),
+            "time_limit": time_limit,
+            "start": start,
+            "seed": seed_of(self.random_state),
+            "n_jobs": self.n_jobs,
+            "certificate": self.certificate,
+        }
+
+    def _evidence(
+        self, result: SolveResult, data: EncodedData, before: tuple[int, int] | None
+    ) -> Evidence:
+        """What a certificate of this search can be compared with; a warning where the search ended
+        early. ``before`` is the stamp of the certificate's file before the search.
         """
         from marginbn.proof.definition import define_data  # slow to import
 
-        path, before = self.certificate, stamp_of(self.certificate)
-        result = solve_structure(
-            problem,
-            self.search_settings(),
-            time_limit=time_limit,
-            start=start,
-            seed=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-            certificate=path,
-        )
         warn_if_open(result)
         digest = None
-        if path is not None and stamp_of(path) != before:
-            with open(path, "rb") as file:
+        if self.certificate is not None and stamp_of(self.certificate) != before:
+            with open(self.certificate, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-        fingerprint = define_data(data).fingerprint()
-        return result, Evidence("search", fingerprint, float(data.total_weight), digest)
+        return Evidence("search", define_data(data).fingerprint(), float(data.total_weight), digest)
 
     def _local_scores(self, data: EncodedData, **options: Any) -> StructureProblem:
         """The problem of a decomposable score, the parameter ``score``."""
@@ -170,8 +168,10 @@ class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
         if limit is not None and self.parameters == "trained":
             limit *= SEARCHING
         problem = self.build_problem(training.data)
-        time_limit = time_for_search(limit, rows.elapsed())
-        result, evidence = self._solve(problem, training.data, time_limit)
+        how = self._how_to_search(time_for_search(limit, rows.elapsed()))
+        before = stamp_of(self.certificate)
+        result = solve_structure(problem, **how)
+        evidence = self._evidence(result, training.data, before)
         return self._count(rows, training, result.structure, result, evidence)
 
     def _train(self, *given: Any) -> Any:

@@ -123,35 +123,25 @@ def as_grid(name: str, values: Any) -> tuple[Any, ...]:
 
 @as_input_errors()
 def read_training_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, kinds: Kinds
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, kinds: Kinds, has_class: bool = True
 ) -> LabelledTable:
-    """Validate ``fit``'s arguments; rows of weight zero count as absent."""
-    if y is None:
+    """Validate ``fit``'s arguments; rows of weight zero count as absent. Without a class all rows
+    have the same label.
+    """
+    if has_class and y is None:
         raise InputError("requires y to be passed, but the target y is None")
-    labels, name = read_target(y)
+    if not has_class and not isinstance(X, Table) and not hasattr(X, "columns"):
+        X = _check_features(estimator, X, reset=True)[0]  # of another array its length is unknown
     shape = (X.n_rows,) if isinstance(X, Table) else getattr(X, "shape", None)
-    n_rows = shape[0] if shape else len(X) if isinstance(X, Sequence) else len(labels)
-    if n_rows != len(labels):
+    n_rows = shape[0] if shape else len(X) if isinstance(X, Sequence) else None
+    labels, name = read_target(y) if has_class else (np.zeros(n_rows or 0, np.int64), CLASS_NAME)
+    if n_rows not in (None, len(labels)):
         raise InputError(
             f"y must have a label for each of the {n_rows} rows of X, got {len(labels)}"
         )
     kept, weights = _read_weights(sample_weight, len(labels))
     table = read_features(estimator, X, kinds=kinds, rows=kept)
     return LabelledTable.of(table, labels, name, weights=weights, kept=kept)
-
-
-@as_input_errors()
-def read_plain_rows(
-    estimator: Any, X: Any, sample_weight: Any = None, *, kinds: Kinds
-) -> LabelledTable:
-    """Rows of positive weight of a table without labels: all rows have the same."""
-    if not isinstance(X, Table) and not hasattr(X, "columns"):
-        X = _check_features(estimator, X, reset=True)[0]
-    n_rows = X.n_rows if isinstance(X, Table) else len(X)
-    kept, weights = _read_weights(sample_weight, n_rows)
-    table = read_features(estimator, X, kinds=kinds, rows=kept)
-    labels = np.zeros(n_rows, dtype=np.int64)
-    return LabelledTable.of(table, labels, weights=weights, kept=kept)
 
 
 @as_input_errors()
@@ -172,8 +162,15 @@ def read_features(estimator: Any, X: Any, *, kinds: Kinds, rows: IndexArray | No
 @as_input_errors()
 def read_more_rows(estimator: Any, X: Any, preparation: Preparation) -> Table:
     """The columns that a fitted classifier uses; the others are not looked at."""
-    if isinstance(X, Table):
-        return as_table(_matching_columns(X, preparation), kinds=preparation.used_kinds)
+    if isinstance(X, Table):  # columns are matched by name, others are ignored
+        check_shape(X.n_rows, X.n_columns)
+        used = preparation.used_names
+        if absent := [name for name in used if name not in X.names]:
+            listed = ", ".join(map(repr, absent[:10])) + (", ..." if len(absent) > 10 else "")
+            raise InputError(
+                f"the table lacks columns that the classifier was trained with: {listed}"
+            )
+        return as_table(X.select(used), kinds=preparation.used_kinds)
     table, names = _check_features(estimator, X, reset=False)
     return as_table(table, kinds=preparation.kinds, names=names, only=preparation.used)
 
@@ -243,16 +240,6 @@ def _check_features(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Sequen
         X = np.array(X, dtype=object)
     array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
     return array, getattr(estimator, "feature_names_in_", None)
-
-
-def _matching_columns(table: Table, preparation: Preparation) -> Table:
-    """A :class:`Table` is matched by column name at prediction, extra columns are ignored."""
-    check_shape(table.n_rows, table.n_columns)
-    absent = [name for name in preparation.used_names if name not in table.names]
-    if absent:
-        listed = ", ".join(map(repr, absent[:10])) + (", ..." if len(absent) > 10 else "")
-        raise InputError(f"the table lacks columns that the classifier was trained with: {listed}")
-    return table.select(preparation.used_names)
 
 
 def set_feature_names(estimator: Any, names: Sequence[str]) -> None:
