@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -38,6 +37,7 @@ from marginbn.network.explain import (
     as_rows,
     explain_codes,
     influence,
+    log_posteriors,
     plain_label,
 )
 from marginbn.network.network import BayesianNetwork
@@ -561,9 +561,3 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
             "Measure its accuracy on held-out rows: score(X, y)."
         )
         return draw_figure(network.structure, network.variables, caption)
-
-
-def log_posteriors(log_joint: FloatArray) -> FloatArray:
-    """log P(c | known features) of log P(c, known features), both (n_rows, n_classes)."""
-    normalised: FloatArray = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
-    return normalised

@@ -24,7 +24,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from marginbn.classifiers.base import Fitted, GridChoice, ParameterKind, log_posteriors
+from marginbn.classifiers.base import Fitted, GridChoice, ParameterKind
 from marginbn.classifiers.budget import RESERVE, half_used, report_phase, share_of
 from marginbn.classifiers.search import (
     MaxMarginBNClassifier,
@@ -48,6 +48,7 @@ from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.training import TrainingRows, encode_training
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.interrupts import INTERRUPTS, without_interrupting_children
+from marginbn.network.explain import log_posteriors
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import seconds
 from marginbn.problem.array_types import FloatArray, IndexArray

@@ -287,11 +287,12 @@ def refuse_without_candidates(i: int, rule: CandidateRule, names: Sequence[str])
     needed, refused = (
         ", ".join(names[p] for p, c in sorted(own) if c == i) or "none" for own in arcs
     )
+    hint = "; use class_arcs='free' (of MaxMarginBNClassifier), or leave arcs out"
     raise InputError(
         f"variable {names[i]} has no candidate parent set left: required parents: {needed}; "
         f"forbidden parents: {refused}; max_parents={rule.max_parents}"
         + (", and sets of features must contain the class" if rule.class_restricted else "")
-        + (" (class_arcs='all': of every feature)" if rule.class_arcs == "all" else "")
+        + (hint if rule.class_arcs == "all" else "")
     )
 
 
