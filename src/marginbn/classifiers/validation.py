@@ -48,25 +48,19 @@ def check_count(name: str, value: Any, least: int = 0) -> None:
         raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
 
 
-def check_jobs(name: str, value: Any) -> None:
-    """Refuse anything but None or a number of workers."""
-    if isinstance(value, bool) or not (value is None or isinstance(value, (int, np.integer))):
-        raise InputError(f"{name} must be a whole number of workers or None, got {value!r}")
+def kind_of(words: str, *kinds: type) -> Check:
+    """Refuse anything but values of these types, or None."""
+
+    def check(name: str, value: Any) -> None:
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+            raise InputError(f"{name} must be {words} or None, got {value!r}")
+
+    return check
 
 
-def check_seed(name: str, value: Any) -> None:
-    """Refuse anything but None, a whole number or a ``RandomState``."""
-    is_number = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not (value is None or is_number or isinstance(value, np.random.RandomState)):
-        raise InputError(
-            f"{name} must be a whole number, a numpy RandomState or None, got {value!r}"
-        )
-
-
-def check_path(name: str, value: Any) -> None:
-    """Refuse anything but a path or None."""
-    if value is not None and not isinstance(value, (str, PathLike)):
-        raise InputError(f"{name} must be a path or None, got {value!r}")
+check_jobs = kind_of("a whole number of workers", int, np.integer)
+check_path = kind_of("a path", str, PathLike)
+check_seed = kind_of("a whole number, a numpy RandomState", int, np.integer, np.random.RandomState)
 
 
 def one_of(*choices: str) -> Check:

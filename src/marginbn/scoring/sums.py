@@ -31,7 +31,7 @@ from marginbn.scoring.kernels.counting import (
     exact_scores,
     sum_sets,
 )
-from marginbn.scoring.kernels.set_tables import enrol, new_table
+from marginbn.scoring.kernels.levels import enrol, new_table
 
 KNOWN_BYTES = 16_000_000
 """For values of log Gamma that were computed already."""
