@@ -41,7 +41,6 @@ from marginbn.network.explain import (
     plain_label,
 )
 from marginbn.network.network import BayesianNetwork
-from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent
 from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.encoded import EncodedData, with_class_column
@@ -549,6 +548,8 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
         """What scikit-learn's box does not say: what came out, and the network."""
         if not hasattr(self, "network_"):
             return ""
+        from marginbn.network.svg import draw_figure
+
         network, result, found = self.network_, self.result_, FIXED
         if result is not None:
             claim = "claimed by the file" if self.evidence_.source == "file" else result.solver

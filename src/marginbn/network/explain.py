@@ -41,7 +41,6 @@ from scipy.special import logsumexp
 from marginbn.data.columns import Column
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
-from marginbn.network.svg import bar_table
 from marginbn.network.wording import align, assignment, counted, shorten, visible
 from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray
 from marginbn.problem.encoded import with_class_column
@@ -179,6 +178,8 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """The table with bars that notebooks show."""
+        from marginbn.network.svg import bar_table
+
         return bar_table(self._title(), self._terms(_LINES))
 
     def __str__(self) -> str:

@@ -25,7 +25,6 @@ from marginbn.network import elimination
 from marginbn.network.class_joint import ClassJoint
 from marginbn.network.elimination import Inference, check_cells, refuse_impossible
 from marginbn.network.observed import quoted, state_of
-from marginbn.network.svg import draw_figure
 from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.margins import estimate_log_tables
@@ -510,6 +509,8 @@ class BayesianNetwork:
 
     def _repr_html_(self) -> str:
         """The picture that notebooks show."""
+        from marginbn.network.svg import draw_figure
+
         return draw_figure(self.structure, self.variables, repr(self))
 
     def __reduce__(self) -> tuple[object, ...]:
