@@ -32,17 +32,13 @@ from .export.jkl import load_scores, save_scores
 from .network.network import BayesianNetwork
 from .problem.candidates import enumerate_candidates
 from .problem.encoded import EncodedData, Variable
-from .problem.problem import (
-    StructureProblem,
-    linear_problem,
-    margin_problem,
-)
+from .problem.problem import StructureProblem, margin_problem
 from .problem.structure import Structure
 from .proof.checker import verify_certificate
 from .proof.theorem import Statement
 from .report.learned import describe
 from .report.page import make_report
-from .scoring.local_scores import local_scores
+from .scoring.local_scores import linear_problem, local_scores
 from .solvers import (
     Search,
     SolveResult,

@@ -80,10 +80,9 @@ def test_the_final_solve_starts_from_larger_gammas(monkeypatch: pytest.MonkeyPat
         return result
 
     monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", solve)
-    scores = {0.5: 1.0, 1.0: 0.0, 2.0: 0.0}  # the smallest gamma wins
     monkeypatch.setattr(
-        MaxMarginBNClassifierCV, "_scorer", lambda *_: lambda gamma, result: scores[gamma]
-    )
+        "marginbn.classifiers.max_margin_cv.choose", lambda *_: 0
+    )  # the least gamma
     clf = classifier(max_parents=(2,)).fit(X, y)
     final = calls[-3:]
     gammas, starts, results = zip(*final, strict=True)
@@ -109,7 +108,7 @@ def test_the_only_row_of_a_class_is_never_held_out() -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in ("classifiers.base", "classifiers.budget", "data.training"):
+    for module in ("classifiers.base", "classifiers.max_margin_cv", "data.training"):
         monkeypatch.setattr(f"marginbn.{module}.monotonic", made)
     return made
 

@@ -13,8 +13,9 @@ from marginbn.exceptions import InputError
 from marginbn.export.jkl import load_scores, problem_from_jkl, problem_to_jkl, save_scores
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.scores import get_local_score
+from marginbn.scoring.local_scores import linear_problem
 from marginbn.solvers import solve_structure
 
 HAND = """3

@@ -70,8 +70,8 @@ def test_no_rows_give_no_answers() -> None:
 @pytest.mark.parametrize(
     ("codes", "message"),
     [
-        (np.array([[0, 2, 0]]), "variable 1 must lie in 0..1, .* got 2"),
-        (np.array([[0, 0, -2]]), "variable 2 must lie in 0..1, .* got -2"),
+        (np.array([[0, 2, 0]]), "variable 1 must lie in 0..1, got 2"),
+        (np.array([[0, 0, -2]]), "variable 2 must lie in 0..1, got -2"),
         (np.array([[0, 0]]), r"shape \(n, 3\), got \(1, 2\)"),
         (np.array([[0.0, 1.0, 0.0]]), "must be integers, got dtype float64"),
     ],

@@ -136,7 +136,10 @@ def test_arc_constraints_keep_exactly_the_obedient_dags(data: st.DataObject) -> 
         ({"required": [(0, 3)]}, r"required arcs must join two different variables in 0\.\.2"),
         ({"forbidden": [(1, 1)]}, "forbidden arcs must join two different variables"),
         ({"forbidden": [(-1, 1)]}, "forbidden arcs must join two different variables"),
-        ({"required": [(0, 1)], "forbidden": [(0, 1)]}, "required and forbidden at once: 0 -> 1"),
+        (
+            {"required": [(0, 1)], "forbidden": [(0, 1)]},
+            "at once .*: 0 -> 1",
+        ),
         ({"required": [(0, 1), (1, 0)]}, "directed cycle"),
         ({"required": [(1, 2), (0, 2)], "max_parents": 1}, "variable 2 has no candidate"),
         ({"required": [(1, 2)], "forbidden": [(0, 2)]}, "must contain the class"),
@@ -144,8 +147,8 @@ def test_arc_constraints_keep_exactly_the_obedient_dags(data: st.DataObject) -> 
         ({"class_arcs": "some"}, "class_arcs must be 'free' or 'all', got 'some'"),
         ({"class_arcs": "all", "class_restricted": False}, "needs class_restricted=True"),
         ({"class_arcs": "all", "max_parents": 0}, "at least 1 with class_arcs='all', got 0"),
-        ({"class_arcs": "all", "forbidden": [(0, 2)]}, "forbidden arcs are 0 -> 2"),
-        ({"class_arcs": "all", "required": [(1, 0)]}, "required arcs are 1 -> 0"),
+        ({"class_arcs": "all", "forbidden": [(0, 2)]}, "variable 2 has no .*use class_arcs='free'"),
+        ({"class_arcs": "all", "required": [(1, 0)]}, "variable 0 has no .*use class_arcs='free'"),
     ],
 )
 def test_impossible_wishes_are_told(options: dict[str, object], message: str) -> None:

@@ -18,11 +18,11 @@ from marginbn.problem.margins import MarginKind, MarginRows
 from marginbn.problem.problem import (
     StructureProblem,
     drop_dominated,
-    linear_problem,
     margin_problem,
 )
 from marginbn.problem.scores import SCORES, get_local_score
 from marginbn.problem.structure import Structure
+from marginbn.scoring.local_scores import linear_problem
 from strategies import data_and_structure, make_data, make_variables, random_data
 
 KINDS: tuple[MarginKind, ...] = ("multiclass", "binary")

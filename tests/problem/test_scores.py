@@ -17,9 +17,9 @@ import oracles
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import EncodedData
-from marginbn.problem.problem import linear_problem
-from marginbn.problem.scores import SCORES, LocalScore, get_local_score, scores_with_errors
+from marginbn.problem.scores import SCORES, LocalScore, get_local_score
 from marginbn.problem.structure import Structure
+from marginbn.scoring.local_scores import linear_problem
 from strategies import all_structures, encoded_data, make_data, make_variables, random_data
 
 NAMES = sorted(SCORES)
@@ -28,7 +28,7 @@ NAMES = sorted(SCORES)
 def scores_of(
     data: EncodedData, candidates: CandidateSets, score: LocalScore
 ) -> NDArray[np.float64]:
-    return scores_with_errors(data, candidates, score)[0]
+    return linear_problem(data, candidates, score).linear
 
 
 def textbook_score(

@@ -25,12 +25,9 @@ from marginbn import (
 )
 from marginbn.classifiers.search import warn_if_open
 from marginbn.exceptions import OptimalityWarning
-from marginbn.problem.scores import (
-    LocalScore,
-    counts_are_exact,
-    get_local_score,
-    scores_with_errors,
-)
+from marginbn.problem.scores import LocalScore, get_local_score
+from marginbn.scoring.local_scores import scores_with_errors
+from marginbn.scoring.sums import counts_are_exact
 from marginbn.solvers import Status
 
 DIGITS = 110

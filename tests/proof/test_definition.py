@@ -17,13 +17,13 @@ from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import (
     StructureProblem,
     drop_dominated,
-    linear_problem,
     margin_problem,
 )
 from marginbn.problem.scores import SCORES, get_local_score
 from marginbn.proof import exact
 from marginbn.proof.certificate import Score
 from marginbn.proof.definition import data_behind, define_candidates, define_data, define_score
+from marginbn.scoring.local_scores import linear_problem
 from problems import small_linear_problem, small_margin_problem
 from seeds import slow
 

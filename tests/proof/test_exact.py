@@ -21,7 +21,6 @@ from test_format import tiny_certificate
 import oracles
 from certificates import certified, rebuild, sealed, second_opinion, with_header_text
 from marginbn.problem.candidates import CandidateRule, enumerate_candidates
-from marginbn.problem.problem import linear_problem
 from marginbn.problem.scores import SCORES, get_local_score
 from marginbn.proof import exact
 from marginbn.proof.certificate import (
@@ -36,6 +35,7 @@ from marginbn.proof.certificate import (
 )
 from marginbn.proof.checker import verify_certificate
 from marginbn.proof.format import MAGIC, encode_certificate
+from marginbn.scoring.local_scores import linear_problem
 from problems import random_candidates, random_table, small_margin_problem
 
 FILE = Path(exact.__file__)

@@ -44,10 +44,11 @@ def random_data(seed: int, n_variables: int, weighted: bool = False) -> EncodedD
 def enumerated(
     data: EncodedData, score: str, max_parents: int, **rules: object
 ) -> StructureProblem:
-    """The second opinion: all candidates, scored one by one, then compared."""
+    """The second opinion: all candidates, scored one by one by the plain formula, then compared."""
     rules = {"class_restricted": False, "constant": data.constant} | rules
     candidates = enumerate_candidates(data.n_variables, max_parents, **rules)  # type: ignore[arg-type]
-    return drop_dominated(linear_problem(data, candidates, get_local_score(score)))
+    formula = get_local_score(score)
+    return drop_dominated(linear_problem(data, candidates, lambda *table: formula(*table)))
 
 
 def as_dict(problem: StructureProblem) -> dict[tuple[int, tuple[int, ...]], float]:

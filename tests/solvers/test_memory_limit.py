@@ -18,8 +18,9 @@ from branch_bound_cases import larger_problem
 from marginbn import GenerativeBNClassifier, MaxMarginBNClassifier, Search
 from marginbn.exceptions import InputError, ProblemTooLargeError
 from marginbn.problem.candidates import enumerate_candidates
-from marginbn.problem.problem import linear_problem, margin_problem
+from marginbn.problem.problem import margin_problem
 from marginbn.problem.scores import get_local_score
+from marginbn.scoring.local_scores import linear_problem
 from marginbn.solvers import memory, solve_structure
 from marginbn.solvers.branch_bound import BranchBoundSolver, workers
 from marginbn.solvers.branch_bound import arrays as frank_wolfe

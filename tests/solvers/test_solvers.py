@@ -13,8 +13,9 @@ import oracles
 from brute_force import MAX_SELECTIONS, brute_force
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import enumerate_candidates
-from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.scores import get_local_score
+from marginbn.scoring.local_scores import linear_problem
 from marginbn.solvers import get_solver, solver_names
 from marginbn.solvers.result import PROOF_TOLERANCE, SolveResult, Status, check_result
 from marginbn.solvers.run import Limits, Run

@@ -14,12 +14,13 @@ from marginbn.files import PathLike
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.margins import MarginRows
-from marginbn.problem.problem import StructureProblem, linear_problem
+from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import get_local_score
 from marginbn.proof import checker, exact
 from marginbn.proof.certificate import Certificate
 from marginbn.proof.checker.verdict import Progress
 from marginbn.proof.format import MAGIC, encode_certificate, read_certificate
+from marginbn.scoring.local_scores import linear_problem
 from marginbn.solvers import solve_structure
 
 UNCLEAR = 1e-6

@@ -35,7 +35,7 @@ from marginbn.exceptions import InputError, MarginBNError
 from marginbn.files import MisfitError
 from marginbn.problem.candidates import CandidateSets, ClassArcs, enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.scores import get_local_score
 from marginbn.proof import exact
 from marginbn.proof.certificate import (
@@ -56,6 +56,7 @@ from marginbn.proof.certificate import (
 from marginbn.proof.checker import verify_certificate
 from marginbn.proof.format import MAGIC, decode_certificate, encode_certificate, part_type
 from marginbn.proof.theorem import Statement
+from marginbn.scoring.local_scores import linear_problem
 from problems import random_table
 
 COUNT = 510

@@ -10,8 +10,9 @@ import numpy as np
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateSets, enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.scores import get_local_score
+from marginbn.scoring.local_scores import linear_problem
 
 
 @dataclass(frozen=True)

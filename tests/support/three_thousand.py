@@ -23,9 +23,9 @@ import numpy as np
 
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import Variable
-from marginbn.problem.problem import StructureProblem, linear_problem
+from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import get_local_score
-from marginbn.scoring.local_scores import local_scores
+from marginbn.scoring.local_scores import linear_problem, local_scores
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_cut import BranchCutSolver, engine, relaxation
 from marginbn.solvers.branch_cut.branching import Chooser

@@ -18,13 +18,14 @@ import pytest
 import marginbn
 from marginbn.exceptions import InputError
 from marginbn.problem import scores
-from marginbn.problem.problem import StructureProblem, linear_problem
+from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import SCORES, DecomposableScore, get_local_score
 from marginbn.proof.certificate import Certificate, RowKind
 from marginbn.proof.checker import values, verify_certificate
 from marginbn.proof.checker.bounds import ROW_RULES
 from marginbn.proof.checker.values import decomposable_scores
 from marginbn.proof.format import read_certificate
+from marginbn.scoring.local_scores import linear_problem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_cut.cuts import Cut
 from problems import small_linear_problem

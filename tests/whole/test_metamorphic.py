@@ -31,8 +31,9 @@ import pytest
 
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData
-from marginbn.problem.problem import linear_problem, margin_problem
+from marginbn.problem.problem import margin_problem
 from marginbn.problem.scores import get_local_score
+from marginbn.scoring.local_scores import linear_problem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import SolveResult, Status
 from problems import random_table

@@ -100,27 +100,13 @@ class TableSide(NamedTuple):
 
 @dataclass(frozen=True)
 class FeatureCells:
-    """Cells of one feature.
+    """Cells of one feature."""
 
-    Parameters
-    ----------
-    coding
-        Intervals or categories, and a last cell for missing values if training has any.
-    bins
-        States of the feature in the counted network.
-    weights
-        Training weight of each cell.
-    positions
-        Mean value of each interval, clipped and standardised; empty for categories.
-    family
-        Family cell of each cell.
-    """
-
-    coding: Coding
-    bins: Coding
-    weights: tuple[float, ...]
-    positions: tuple[float, ...]
-    family: tuple[int, ...]
+    coding: Coding  # intervals or categories, and a last cell for missing values if there were any
+    bins: Coding  # states of the feature in the counted network
+    weights: tuple[float, ...]  # training weight of each cell
+    positions: tuple[float, ...]  # mean of each interval, standardised; empty for categories
+    family: tuple[int, ...]  # family cell of each cell
 
     @property
     def n_cells(self) -> int:

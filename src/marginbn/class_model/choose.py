@@ -72,26 +72,14 @@ ENOUGH_ROWS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class PrecisionChoice:
-    """The chosen precisions, and how well they do on held-out rows.
+    """The chosen precisions, and how well they do on held-out rows."""
 
-    Parameters
-    ----------
-    precisions
-        With ``family=inf`` the model has no family tables.
-    log_loss
-        Validated, with these precisions.
-    rows, log_posterior
-        Held-out rows, and log P(class | row) with these precisions, (rows, classes).
-    n_fits, is_complete
-        Precisions tried, one fit per fold each, and whether no emergency limit ended the search.
-    """
-
-    precisions: Precisions
-    log_loss: float
-    rows: IndexArray
-    log_posterior: FloatArray
-    n_fits: int
-    is_complete: bool
+    precisions: Precisions  # with family=inf the model has no family tables
+    log_loss: float  # validated
+    rows: IndexArray  # held out
+    log_posterior: FloatArray  # log P(class | row) of these rows, (rows, classes)
+    n_fits: int  # precisions tried, one fit per fold each
+    is_complete: bool  # no emergency limit ended the search
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,23 +229,10 @@ def train_tables(
 ) -> tuple[ClassModel, Judged | None]:
     """Choose the amount of smoothing by validation, then train the tables of the structure.
 
-    Parameters
-    ----------
-    rows, training
-        Rows to learn from, as a table and as codes.
-    structure
-        Of all rows.
-    learn_structure
-        Finds the structure of the training rows of a fold.
-    seed
-        Of the folds.
-    time_limit, searched
-        Seconds for the whole fit (None for no limit), and those that the search took.
-    is_stopped
-        The user wants to stop: a usual amount of smoothing is taken, and nothing is held out. So it
-        is when Ctrl-C ends the choice.
-    tell
-        Hears of every phase that begins.
+    ``learn_structure`` finds the structure of the rows of a fold, ``seed`` is that of the folds.
+    ``time_limit`` is for the whole fit, of which the search took ``searched`` seconds. If the user
+    wants to stop (``is_stopped``, or Ctrl-C during the choice), a usual amount of smoothing is
+    taken, and nothing is held out. ``tell`` is called with every phase that begins.
     """
 
     def has_passed(share: float) -> bool:

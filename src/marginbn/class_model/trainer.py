@@ -113,26 +113,15 @@ def log_shares(data: EncodedData) -> FloatArray:
 class ClassModel:
     """Trained tables: p(class | features) is the softmax of their sums.
 
-    Parameters
-    ----------
-    design
-        Cells of the features, and the pairs that have a family table.
-    precisions
-        Of lines, other effects and family tables.
-    log_shares
-        Log shares of the training classes; of two classes their difference.
-    parameters
-        float64 (scores, parameters), see :class:`Design`; one score for two classes.
-    objective, gap
-        J at the parameters, and how far above its minimum it is at most, relative to J.
+    Two classes have one score, that of the second.
     """
 
-    design: Design
+    design: Design  # cells of the features, and the pairs that have a family table
     precisions: Precisions
-    log_shares: FloatArray
-    parameters: FloatArray
-    objective: float = math.nan
-    gap: float = math.inf
+    log_shares: FloatArray  # of the training classes; of two classes their difference
+    parameters: FloatArray  # (scores, parameters), see Design
+    objective: float = math.nan  # J at the parameters
+    gap: float = math.inf  # how far J is above its minimum at most, relative to J
 
     @cached_property
     def tables(self) -> FloatArray:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -38,10 +37,10 @@ from marginbn.network.explain import (
     as_rows,
     explain_codes,
     influence,
+    log_posteriors,
     plain_label,
 )
 from marginbn.network.network import BayesianNetwork
-from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent
 from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.encoded import EncodedData, with_class_column
@@ -88,47 +87,22 @@ class GridChoice:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What was learned from some rows: all that a classifier needs to predict and to be saved.
+    """What was learned from some rows: all that a classifier needs to predict and to be saved."""
 
-    Parameters
-    ----------
-    classes
-        Class labels, sorted.
-    coding, preparation
-        States of the feature columns, and what became of the columns of the table.
-    structure, network
-        The graph, and the graph with its tables.
-    result
-        What the search returned; None where there was only one structure.
-    n_samples, n_dropped
-        Rows learned from, and rows left out because of missing values.
-    evidence
-        Why the result is to be believed.
-    fingerprint
-        SHA-256 of the table, where it is known.
-    class_model, held_out
-        Trained tables, and how they did on rows that they had not seen; None where tables are
-        counted.
-    choice
-        What a validation chose, if there was one.
-    provenance
-        Where it comes from, if it comes from a file.
-    """
-
-    classes: NDArray[Any]
-    coding: TableCoding
-    preparation: Preparation
+    classes: NDArray[Any]  # labels, sorted
+    coding: TableCoding  # states of the feature columns
+    preparation: Preparation  # what became of the columns of the table
     structure: Structure
     network: BayesianNetwork
-    result: SolveResult | None
+    result: SolveResult | None  # of the search; None where there was only one structure
     n_samples: int
-    n_dropped: int
+    n_dropped: int  # rows left out because of missing values
     evidence: Evidence
-    fingerprint: str | None = None
-    class_model: ClassModel | None = None
+    fingerprint: str | None = None  # SHA-256 of the table, where it is known
+    class_model: ClassModel | None = None  # None where tables are counted
     held_out: HeldOut | None = None
     choice: GridChoice | None = None
-    provenance: Provenance | None = None
+    provenance: Provenance | None = None  # where it comes from a file
 
 
 class FittedAttributes:
@@ -188,12 +162,11 @@ class TableEstimator(FittedAttributes, BaseEstimator):
             target = check_target(stream, y) if has_class else None
             found = survey(stream, target, kinds, self.get_params(deep=False).get("time_limit"))
             validation.set_feature_names(self, found.names)
-        elif has_class:
-            rows = validation.read_training_rows(self, X, y, sample_weight, kinds=kinds)
-            found = survey_rows(rows)
         else:
-            rows = validation.read_plain_rows(self, X, sample_weight, kinds=kinds)
-            found = survey_rows(rows, has_class=False)
+            rows = validation.read_training_rows(
+                self, X, y, sample_weight, kinds=kinds, has_class=has_class
+            )
+            found = survey_rows(rows, has_class)
         return TrainingRows.of(found, self.table_settings(), began)
 
     def restore(self, fitted: Fitted) -> Self:
@@ -389,6 +362,7 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
         training: EncodedTraining,
         structure: Structure,
         result: SolveResult | None = None,
+        evidence: Evidence | None = None,
     ) -> Fitted:
         """The structure with the tables that are counted in the rows, and with trained ones."""
         data, model, held_out = training.data, None, None
@@ -404,7 +378,7 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
             result,
             rows.n_samples,
             rows.cost.n_dropped,
-            Evidence(total_weight=float(data.total_weight)),
+            evidence or Evidence(total_weight=float(data.total_weight)),
             rows.found.fingerprint(),
             model,
             held_out,
@@ -554,19 +528,15 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
             answer = self.answers_.posterior(self.answers_.encode_evidence(known))[0]
         return dict(zip(map(plain_label, self.classes_), map(float, answer), strict=True))
 
-    def _repr_html_inner(self) -> str:
-        return str(super()._repr_html_inner()) + self._network_html()
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
-            bundle["text/html"] += self._network_html()
-        return bundle
+    def _html_repr(self) -> str:
+        return str(super()._html_repr()) + self._network_html()
 
     def _network_html(self) -> str:
         """What scikit-learn's box does not say: what came out, and the network."""
         if not hasattr(self, "network_"):
             return ""
+        from marginbn.network.svg import draw_figure
+
         network, result, found = self.network_, self.result_, FIXED
         if result is not None:
             claim = "claimed by the file" if self.evidence_.source == "file" else result.solver
@@ -579,9 +549,3 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
             "Measure its accuracy on held-out rows: score(X, y)."
         )
         return draw_figure(network.structure, network.variables, caption)
-
-
-def log_posteriors(log_joint: FloatArray) -> FloatArray:
-    """log P(c | known features) of log P(c, known features), both (n_rows, n_classes)."""
-    normalised: FloatArray = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
-    return normalised

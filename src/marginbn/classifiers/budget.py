@@ -16,8 +16,6 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from time import monotonic
 
 AFTERWARDS = 0.5
 """Time that parameters and fingerprints take, beside that of everything before the search."""
@@ -57,36 +55,9 @@ SHORTEST = 0.01
 """Seconds that a solve gets when the time is over: enough for a first structure."""
 
 
-@dataclass(frozen=True)
-class Budget:
-    """Time that several solves share: each gets an even part of what the ones before it left.
-
-    ``deadline`` is a time of :func:`time.monotonic`, None if there is no end. Every solve gets
-    ``least`` seconds, however late it is.
-    """
-
-    deadline: float | None
-    least: float = SHORTEST
-
-    def left(self) -> float:
-        """Seconds until the end."""
-        return math.inf if self.deadline is None else self.deadline - monotonic()
-
-    def share(self, n_solves: int, most: float | None) -> float | None:
-        """Seconds for the next of so many solves, at most ``most``; None for no limit."""
-        return share_of(self.left(), n_solves, most, self.least)
-
-    def part(self, share: float) -> Budget:
-        """A budget that ends when this share of what is left is used up."""
-        if self.deadline is None:
-            return self
-        return replace(self, deadline=self.deadline - (1.0 - share) * max(self.left(), 0.0))
-
-
-def share_of(
-    left: float, n_solves: int, most: float | None, least: float = SHORTEST
-) -> float | None:
-    """An even part of the seconds left, at least ``least`` but at most ``most``.
+def share_of(left: float, n_solves: int, most: float | None) -> float | None:
+    """An even part of the seconds left, at least :data:`SHORTEST` but at most ``most``; None for no
+    limit.
 
     Examples
     --------
@@ -94,7 +65,7 @@ def share_of(
     (2.5, 1.0, 0.01)
     """
     most = math.inf if most is None else most
-    seconds = min(max(left / n_solves, least), most)
+    seconds = min(max(left / n_solves, SHORTEST), most)
     return None if seconds == math.inf else seconds
 
 

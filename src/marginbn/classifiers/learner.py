@@ -170,15 +170,15 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
     def _learn(self, rows: TrainingRows) -> Self:
         """Structure and parameters."""
         training = rows.encode(half_used(self.time_limit, rows.elapsed), self.n_bins)
-        data, coding = training.data, training.coding
+        data = training.data
         _name_constant(data)
         is_late = half_used(self.time_limit, rows.elapsed)
         problem = self.build_problem(data, None if self.time_limit is None else is_late)
         self.n_candidates_ = problem.candidates.n_candidates
-        rule = problem.candidates.rule
-        self.max_parents_ = min(rule.max_parents if rule else len(data.names), len(data.names) - 1)
-        asked = len(data.names) - 1 if self.max_parents is None else self.max_parents
-        if is_late() and self.max_parents_ < min(asked, len(data.names) - 1):
+        most, rule = data.n_variables - 1, problem.candidates.rule
+        asked = most if self.max_parents is None else min(self.max_parents, most)
+        self.max_parents_ = min(rule.max_parents, most) if rule else most
+        if is_late() and self.max_parents_ < asked:
             warn_user(
                 "time_limit ended the scoring: networks of at most "
                 f"{counted(self.max_parents_, 'parent')} per variable are compared; a larger "
@@ -190,7 +190,7 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
         result = solve_structure(problem, **how)
         fitted = Fitted(
             np.empty(0),
-            coding,
+            training.coding,
             rows.preparation,
             result.structure,
             BayesianNetwork.fit(data, result.structure, self.smoothing),

@@ -12,7 +12,6 @@ The best mean over the parts is chosen.
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -25,15 +24,8 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from marginbn.classifiers.base import Fitted, GridChoice, ParameterKind, log_posteriors
-from marginbn.classifiers.budget import (
-    RESERVE,
-    SHORTEST,
-    Budget,
-    half_used,
-    report_phase,
-    share_of,
-)
+from marginbn.classifiers.base import Fitted, GridChoice, ParameterKind
+from marginbn.classifiers.budget import RESERVE, half_used, report_phase, share_of
 from marginbn.classifiers.search import (
     MaxMarginBNClassifier,
     SearchingBNClassifier,
@@ -52,11 +44,11 @@ from marginbn.classifiers.validation import (
     seed_of,
 )
 from marginbn.data.columns import as_input_errors
-from marginbn.data.encode import EncodedTraining
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.training import TrainingRows, encode_training
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.interrupts import INTERRUPTS, without_interrupting_children
+from marginbn.network.explain import log_posteriors
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import seconds
 from marginbn.problem.array_types import FloatArray, IndexArray
@@ -227,23 +219,23 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         return super().restore(fitted)
 
     def _learn(self, rows: TrainingRows) -> Fitted:
-        limit = self.time_limit
-        budget = Budget(None if limit is None else rows.began + limit)
-        choice = self._choose(rows.sample(), budget.part(0.5))
-        training = rows.encode(half_used(limit, rows.elapsed))
+        limit = math.inf if self.time_limit is None else self.time_limit
+        choice = self._choose(rows.sample(), 0.5 * (limit - rows.elapsed()))
+        training = rows.encode(half_used(self.time_limit, rows.elapsed))
         data = training.data
         if data.n_classes == 1:
             return replace(self._count(rows, training, no_arcs(data)), choice=choice)
         problem = self.with_setting(choice.max_parents, choice.gamma).build_problem(data)
-        start = self._solve_above(problem, choice.gamma, budget.part(0.5))
-        how, before = self._how_to_search(budget.share(1, None), start), stamp_of(self.certificate)
+        start = self._solve_above(problem, choice.gamma, 0.5 * (limit - rows.elapsed()))
+        how = self._how_to_search(share_of(limit - rows.elapsed(), 1, None), start)
+        before = stamp_of(self.certificate)
         result = solve_structure(problem, **how)
         evidence = self._evidence(result, data, before)
-        counted = self._count(rows, training, result.structure, result)
-        return replace(counted, evidence=evidence, choice=choice)
+        counted = self._count(rows, training, result.structure, result, evidence)
+        return replace(counted, choice=choice)
 
     def _solve_above(
-        self, problem: StructureProblem, gamma: float, budget: Budget
+        self, problem: StructureProblem, gamma: float, left: float
     ) -> Structure | None:
         """The structure at the nearest of the larger gammas, where the final search starts; each is
         solved from the one above it. Ctrl-C ends this stage: what is there is used.
@@ -251,7 +243,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         gammas = [larger for larger in self._gamma_grid() if larger > gamma]
         nearest: Structure | None = None
         with suppress(KeyboardInterrupt):
-            for _, result in self._solve_path(problem, gammas, budget):
+            for _, result in self._solve_path(problem, gammas, left):
                 nearest = result.structure
         return nearest
 
@@ -259,13 +251,15 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         self,
         problem: StructureProblem,
         gammas: Sequence[float],
-        budget: Budget,
+        left: float,
         per_solve: float | None = None,
     ) -> Iterator[tuple[float, SolveResult]]:
         """Solve for every gamma, the largest (easiest) first, each from the structure before it.
 
-        ``per_solve`` seconds of work for each, where it is counted; see ``budget.py``.
+        They have ``left`` seconds together, and ``per_solve`` seconds of work each where it is
+        counted; see ``budget.py``.
         """
+        end = monotonic() + left
         start: Structure | None = None
         search = self.search_settings()
         alone = replace(search, time_limit=None, checkpoint=None, callback=None, dask=None)
@@ -277,7 +271,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             result = solve_structure(
                 problem.with_gamma(gamma),
                 replace(alone, work_limit=work, verbose=0),
-                time_limit=budget.share(len(gammas) - i, by_clock),
+                time_limit=share_of(end - monotonic(), len(gammas) - i, by_clock),
                 start=start,
                 seed=seed_of(self.random_state),
             )
@@ -289,49 +283,39 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
 
     # --- validation ---
 
-    def _validate(self, rows: LabelledTable, budget: Budget) -> list[FoldPath]:
+    def _validate(self, rows: LabelledTable, left: float) -> list[FoldPath]:
         """All folds and parent limits, in parallel if asked to; Ctrl-C keeps the folds that are
-        complete, if there are any.
-
-        A task ends when its round of ``n_jobs`` tasks should, but workers take a while to start:
-        each of its solves has half of an even part in any case.
+        complete, if there are any. They have ``left`` seconds, and half as many seconds of work.
         """
-        seed = seed_of(self.random_state)
-        splits = (
-            validation_splits(rows.labels, seed) if self.cv is None else given_splits(rows, self.cv)
-        )
+        if self.cv is None:
+            splits = validation_splits(rows.labels, seed_of(self.random_state))
+        else:
+            splits = given_splits(rows, self.cv)
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
-        n_jobs, n_gammas = effective_n_jobs(self.n_jobs), len(self._gamma_grid())
-        rounds = math.ceil(len(tasks) / n_jobs)
-        least = max(0.5 * budget.left() / (rounds * n_gammas), SHORTEST)
-        budget = replace(budget, least=least)
-        search = self.search_settings()
-        left = math.inf if self.time_limit is None else 0.5 * self.time_limit
-        work = share_of(left / RESERVE, len(tasks) * n_gammas, search.inner_time_limit)
+        search, n_gammas = self.search_settings(), len(self._gamma_grid())
+        rounds = math.ceil(len(tasks) / effective_n_jobs(self.n_jobs))
+        work_left = math.inf if self.time_limit is None else 0.5 * self.time_limit / RESERVE
+        work = share_of(work_left, len(tasks) * n_gammas, search.inner_time_limit)
         paths: list[FoldPath] = []
         worker = copy(self)  # a callback is for the last search; it need not be fit for a process
         worker.search = replace(search, callback=None, dask=None)
-        calls = [
-            (rows, *splits[fold], k, fold, budget.part((task // n_jobs + 1) / rounds), work)
-            for task, (k, fold) in enumerate(tasks)
-        ]
         try:
             answers = without_interrupting_children(
                 Parallel(n_jobs=self.n_jobs, return_as="generator"),
-                (delayed(worker._validate_fold)(*call) for call in calls),
+                (
+                    delayed(worker._validate_fold)(rows, splits[fold], k, fold, left / rounds, work)
+                    for k, fold in tasks
+                ),
             )
             began = monotonic()
-            with INTERRUPTS.raising():
+            with INTERRUPTS.raising(), self._showing_phases():
                 for path in answers:
                     paths.append(path)
-                    report_phase(f"validation, {len(paths)} of {len(tasks)} steps done")
-                    if search.verbose:
-                        rest = (monotonic() - began) / len(paths) * (len(tasks) - len(paths))
-                        sys.stderr.write(
-                            f"validation fold {path.fold}, max_parents {path.max_parents}: best "
-                            f"score {max(path.scores):.4f} ({len(paths)} of {len(tasks)}, about "
-                            f"{seconds(rest)} left)\n"
-                        )
+                    rest = (monotonic() - began) / len(paths) * (len(tasks) - len(paths))
+                    report_phase(
+                        f"validation, {len(paths)} of {len(tasks)} steps done, about "
+                        f"{seconds(rest)} left"
+                    )
                     if complete_folds(paths, len(self._parent_grid())):
                         INTERRUPTS.has_result = True  # workers may have searched in other processes
         except KeyboardInterrupt:
@@ -349,45 +333,35 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     def _validate_fold(
         self,
         rows: LabelledTable,
-        train: IndexArray,
-        test: IndexArray,
+        split: Split,
         max_parents: int,
         fold: int,
-        budget: Budget,
-        work: float | None = None,
+        left: float,
+        work: float | None,
     ) -> FoldPath:
         """Validation scores along the gamma grid on one training part."""
         grid = self._gamma_grid()
+        (train, test), of_rows = split, SCORINGS[self.scoring]
         training, held_out = encode_training(rows.take(train), self.missing), rows.take(test)
-        score = self._scorer(training, held_out)
-        scores, gaps = dict.fromkeys(grid, 0.0), dict.fromkeys(grid, 0.0)
-        if training.data.n_classes == 1:  # nothing to choose in such a fold
-            structure = no_arcs(training.data)
-            scores = {gamma: score(gamma, structure) for gamma in grid}
-        else:
-            problem = self.with_setting(max_parents, grid[0]).build_problem(training.data)
-            for gamma, result in self._solve_path(problem, grid, budget, work):
-                scores[gamma], gaps[gamma] = score(gamma, result.structure), result.gap
-        return FoldPath(max_parents, fold, tuple(scores.values()), tuple(gaps.values()))
-
-    def _scorer(
-        self, training: EncodedTraining, held_out: LabelledTable
-    ) -> Callable[[float, Structure], float]:
-        """What judges the structure of a gamma on the rows that were held out."""
-        of_rows = SCORINGS[self.scoring]
         codes = with_class_column(training.coding.encode(held_out.features))
         truth = class_codes(held_out.labels, training.classes)
 
-        def score(gamma: float, structure: Structure) -> float:
+        def score(structure: Structure) -> float:
             network = BayesianNetwork.fit(training.data, structure, self.smoothing)
             posterior = log_posteriors(network.log_joint_per_class(codes))
             return float(np.average(of_rows(posterior, truth), weights=held_out.weights))
 
-        return score
+        if training.data.n_classes == 1:  # nothing to choose in such a fold
+            scores = (score(no_arcs(training.data)),) * len(grid)
+            return FoldPath(max_parents, fold, scores, (0.0,) * len(grid))
+        problem = self.with_setting(max_parents, grid[0]).build_problem(training.data)
+        found = dict(self._solve_path(problem, grid, left, work))
+        scores = tuple(score(found[gamma].structure) for gamma in grid)
+        return FoldPath(max_parents, fold, scores, tuple(found[gamma].gap for gamma in grid))
 
-    def _choose(self, rows: LabelledTable, budget: Budget) -> GridChoice:
+    def _choose(self, rows: LabelledTable, left: float) -> GridChoice:
         """The setting of best score on held-out rows."""
-        paths = self._validate(rows, budget)
+        paths = self._validate(rows, left)
         gammas, parents = self._gamma_grid(), self._parent_grid()
         settings = [(k, gamma) for k in parents for gamma in gammas]
         by_limit = [[path for path in paths if path.max_parents == k] for k in parents]

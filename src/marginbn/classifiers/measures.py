@@ -146,19 +146,11 @@ class Quality:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Rows that were predicted without having been learned from.
-
-    Parameters
-    ----------
-    labels, weights
-        Their classes and weights.
-    probabilities
-        float64 (rows, classes).
-    """
+    """Rows that were predicted without having been learned from."""
 
     labels: NDArray[Any]
     weights: FloatArray
-    probabilities: FloatArray
+    probabilities: FloatArray  # (rows, classes)
 
     def quality(self, classes: NDArray[Any]) -> Quality:
         """All measures of the predictions."""

@@ -47,7 +47,6 @@ import json
 import math
 import os
 import platform
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -188,17 +187,14 @@ def provenance_of(
 
 
 def _now() -> str:
-    seconds = os.environ.get(EPOCH)
-    if seconds is None:
-        time = datetime.now(UTC)
-    else:
-        try:
-            time = datetime.fromtimestamp(int(seconds), UTC)
-        except (ValueError, OverflowError, OSError):
-            raise InputError(
-                f"the environment variable {EPOCH} must be whole seconds since 1970, "
-                f"got {seconds!r}; correct it or unset it"
-            ) from None
+    given = os.environ.get(EPOCH)
+    try:
+        time = datetime.now(UTC) if given is None else datetime.fromtimestamp(int(given), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InputError(
+            f"the environment variable {EPOCH} must be whole seconds since 1970, got {given!r}; "
+            "correct it or unset it"
+        ) from None
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -207,9 +203,7 @@ Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Precision = Annotated[float, msgspec.Meta(gt=0)]
 
 
-class CellsShape(Shape, frozen=True):
-    """Cells of one feature in a file."""
-
+class _Cells(Shape, frozen=True):
     cuts: tuple[float, ...]
     weights: Annotated[tuple[Weight, ...], msgspec.Meta(min_length=1)]
     positions: tuple[float, ...]
@@ -226,10 +220,8 @@ class CellsShape(Shape, frozen=True):
             raise ValueError("family must name at most one family cell per cell")
 
 
-class ModelShape(Shape, frozen=True):
-    """The class model in a file."""
-
-    cells: tuple[CellsShape, ...]
+class _ClassModel(Shape, frozen=True):
+    cells: tuple[_Cells, ...]
     pairs: tuple[tuple[Count, Count], ...]
     precisions: tuple[Precision, Precision, Precision | Literal["inf"]]
     log_shares: tuple[float, ...]
@@ -238,19 +230,22 @@ class ModelShape(Shape, frozen=True):
     gap: Weight
 
 
-class HeldOutShape(Shape, frozen=True):
-    """Held-out rows in a file."""
-
+class _HeldOut(Shape, frozen=True):
     labels: Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)]
     weights: tuple[Weight, ...]
     probabilities: tuple[tuple[Probability, ...], ...]
+
+
+_Measure = Annotated[
+    str, msgspec.Meta(pattern=r"\A(max_parents|gamma|max_gap|(mean|std|split\d+)_test_score)\Z")
+]
 
 
 class _Validation(Shape, frozen=True):
     gamma: float
     max_parents: Count
     best_score: Number
-    results: dict[str, list[Number]]
+    results: dict[_Measure, list[int | Number]]
 
 
 class _CandidateCounts(Shape, frozen=True):
@@ -279,8 +274,8 @@ class _Model(Shape, frozen=True):
     candidates: _CandidateCounts | None
     validation: _Validation | None
     evidence: _Evidence
-    class_model: ModelShape | None
-    held_out: HeldOutShape | None
+    class_model: _ClassModel | None
+    held_out: _HeldOut | None
     network: NetworkShape
     preparation: tuple[ColumnPlan, ...] | None
     about: Provenance
@@ -310,44 +305,31 @@ def save_model(
     if is_learner and held_out is not None:
         raise InputError("held_out measures belong to classifiers; a network has none")
     check_is_fitted(model)
-    names = getattr(model, "feature_names_in_", None)
-    result, plans = model.result_, model.preparation_
-    if result is not None and isinstance(model, BNClassifier):
-        last = TracePoint(result.work, result.objective, result.bound, result.scale)
-        result = replace(result, seconds=result.work, trace=(last,))  # the same on every machine
+    names, plans = getattr(model, "feature_names_in_", None), model.preparation_
+    is_clf = isinstance(model, BaseBNClassifier)
     record: dict[str, Any] = {
         "format": "marginbn-model",
         "version": 1,
         "package": __version__,
         "estimator": name,
         "params": _plain_parameters(model),
-        "classes": None,
+        "classes": _write_classes(model.classes_) if is_clf else None,
         "feature_names": None if names is None else [str(n) for n in names],
         "coding": model.coding_.columns,
         "n_samples": model.n_samples_,
         "n_dropped": model.n_dropped_,
-        "result": None,
+        "result": _write_result(model),
         "candidates": None,
         "validation": None,
         "evidence": {name: getattr(model.evidence_, name) for name in _Evidence.__struct_fields__},
-        "class_model": None,
-        "held_out": None,
+        "class_model": _write_class_model(model.class_model_) if is_clf else None,
+        "held_out": _write_held_out(model.held_out_, model.classes_) if is_clf else None,
         "network": network_to_dict(model.network_),
         "preparation": None if plans.is_plain else plans.columns,
         "about": provenance_of(model, held_out, data_name),
     }
-    if result is not None:
-        record["result"] = {name: getattr(result, name) for name in _Result.__struct_fields__}
-        trace = [(point.seconds, point.objective, point.bound) for point in result.trace]
-        record["result"]["trace"] = trace
     if isinstance(model, BayesianNetworkLearner):
         record["candidates"] = {"kept": model.n_candidates_, "max_parents": model.max_parents_}
-    else:
-        record["classes"] = _write_classes(model.classes_)
-        if model.class_model_ is not None:
-            record["class_model"] = write_class_model(model.class_model_)
-        if model.held_out_ is not None:
-            record["held_out"] = write_held_out(model.held_out_, model.classes_)
     if isinstance(model, MaxMarginBNClassifierCV):
         record["validation"] = {
             "gamma": model.gamma_,
@@ -416,67 +398,68 @@ def load_model(path: PathLike, kind: type[Any] = BaseBNClassifier) -> Any:
         network = build_network(shape.network, "$.network")
         has_class = isinstance(model, BaseBNClassifier)
         coding = _read_codings(shape.coding, network.variables[has_class:])
-        preparation = read_preparation(shape.preparation, coding)
-        if (shape.classes is None) is has_class or (shape.candidates is None) is not has_class:
-            words = "classes and no candidates" if has_class else "candidates and no classes"
-            raise MisfitError(f"$: must have {words} for {shape.estimator}")
-        classes = np.empty(0) if shape.classes is None else _read_classes(shape.classes, network)
+        preparation = _read_preparation(shape.preparation, coding)
+        labels = _expect(shape.classes, has_class, "$.classes", model)
+        classes = np.empty(0) if labels is None else _read_classes(labels, network)
+        is_trained = len(classes) > 1 and model.parameters == "trained"
+        tables = _expect(shape.class_model, is_trained, "$.class_model", model)
+        has_choice = isinstance(model, MaxMarginBNClassifierCV)
+        chosen = _expect(shape.validation, has_choice, "$.validation", model)
+        counts = _expect(shape.candidates, not has_class, "$.candidates", model)
+        can_search = not isinstance(model, NaiveBayesClassifier)
+        is_open = (
+            shape.result is not None or len(classes) != 1
+        )  # one class leaves nothing to search
+        found = _expect(shape.result, can_search and is_open, "$.result", model)
+        if counts is not None:
+            model.n_candidates_, model.max_parents_ = counts.kept, counts.max_parents
         fitted = Fitted(
             classes,
             coding,
             preparation,
             network.structure,
             network,
-            None if shape.result is None else _read_result(shape.result, network.structure),
+            None if found is None else _read_result(found, network.structure),
             shape.n_samples,
             shape.n_dropped,
             Evidence("file", **structs.asdict(shape.evidence)),
             shape.about.data_sha256,
-            _read_tables(model, shape, coding),
-            None if shape.held_out is None else read_held_out(shape.held_out, classes),
-            _read_choice(model, shape.validation),
+            None if tables is None else _read_class_model(tables, coding, len(classes)),
+            None if shape.held_out is None else _read_held_out(shape.held_out, classes),
+            None if chosen is None else _read_choice(chosen),
             shape.about,
         )
-        _set_names(model, preparation, shape.feature_names)
+        names = [plan.name for plan in preparation.columns]
+        if shape.feature_names is None:
+            model.n_features_in_ = len(names)
+        elif shape.feature_names == names:
+            set_feature_names(model, names)
+        else:
+            raise MisfitError("$.feature_names: must be null or the names of the columns")
         model.restore(fitted)
-        if shape.candidates is not None:
-            model.n_candidates_ = shape.candidates.kept
-            model.max_parents_ = shape.candidates.max_parents
-        _check_result(model)
+        _check_objective(model)
         if not isinstance(model, kind):
-            found = type(model).__name__
-            raise InputError(f"holds a {found}: load_model(path, {found}) reads it")
+            name = type(model).__name__
+            raise InputError(f"holds a {name}: load_model(path, {name}) reads it")
     return model
 
 
-def _read_tables(model: Any, shape: _Model, coding: TableCoding) -> ClassModel | None:
-    """Trained tables, where the model is a classifier that has any."""
-    n_classes = 0 if shape.classes is None else len(shape.classes.labels)
-    is_trained = n_classes > 1 and model.parameters == "trained"
-    if is_trained is (shape.class_model is None):
-        words = "is missing" if is_trained else "must be null"
-        raise MisfitError(f"$.class_model: {words} for this model")
-    if shape.class_model is None:
-        return None
-    return read_class_model(shape.class_model, coding, n_classes)
+def _expect(part: M | None, is_wanted: bool, place: str, model: Any) -> M | None:
+    """A part that not all models have; it must be there if it is wanted, and else null."""
+    if is_wanted is (part is None):
+        words = "is missing" if is_wanted else "must be null"
+        raise MisfitError(f"{place}: {words} for this {type(model).__name__}")
+    return part
 
 
-def _check_result(classifier: BaseBNClassifier) -> None:
-    """Refuse an objective that no structure can have, and a search that did not take place.
+def _check_objective(classifier: BaseBNClassifier) -> None:
+    """Refuse an objective that no structure can have.
 
     A soft margin counts every row with gamma at most, so W rows with gamma W; all other scores are
     logarithms of probabilities, so 0.
     """
     result, weight = classifier.result_, classifier.evidence_.total_weight
-    nothing_to_search = isinstance(classifier, NaiveBayesClassifier)
-    if result is None:
-        is_single = isinstance(classifier, BaseBNClassifier) and len(classifier.classes_) == 1
-        if not nothing_to_search and not is_single:
-            raise MisfitError(f"$.result: must not be null for {type(classifier).__name__}")
-        return
-    if nothing_to_search:
-        raise MisfitError("$.result: must be null where there is only one structure")
-    if weight is None:
+    if result is None or weight is None:
         return
     params = classifier.get_params(deep=False)
     gamma = getattr(classifier, "gamma_", 0.0)
@@ -537,6 +520,19 @@ def _as_json(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _write_result(model: Any) -> dict[str, Any] | None:
+    """The entry of the file; of the default classifier the same on every machine."""
+    result = model.result_
+    if result is None:
+        return None
+    if isinstance(model, BNClassifier):
+        last = TracePoint(result.work, result.objective, result.bound, result.scale)
+        result = replace(result, seconds=result.work, trace=(last,))
+    record = {name: getattr(result, name) for name in _Result.__struct_fields__}
+    trace = [(point.seconds, point.objective, point.bound) for point in result.trace]
+    return {**record, "trace": trace}
+
+
 def _read_result(shape: _Result, structure: Structure) -> SolveResult:
     """What the solver returned."""
     check_length(shape.selection, structure.n_variables, "$.result.selection")
@@ -558,31 +554,15 @@ def _read_result(shape: _Result, structure: Structure) -> SolveResult:
     )
 
 
-def _read_choice(classifier: BaseBNClassifier, shape: _Validation | None) -> GridChoice | None:
-    """What a validation chose; all other classifiers have nothing there."""
-    chooses = isinstance(classifier, MaxMarginBNClassifierCV)
-    if chooses is (shape is None):
-        words = "is missing" if chooses else "must be null"
-        raise MisfitError(f"$.validation: {words} for {type(classifier).__name__}")
-    if shape is None:
-        return None
-    results = _read_results(shape.results, "$.validation.results")
+def _read_choice(shape: _Validation) -> GridChoice:
+    """What a validation chose."""
+    results = {
+        key: np.array([v if isinstance(v, int) else float(v) for v in values])
+        for key, values in shape.results.items()
+    }
+    if len({len(column) for column in results.values()}) > 1:
+        raise MisfitError("$.validation.results: the columns must be of equal length")
     return GridChoice(shape.max_parents, shape.gamma, float(shape.best_score), results)
-
-
-def _read_results(results: dict[str, list[Number]], place: str) -> dict[str, NDArray[Any]]:
-    columns: dict[str, NDArray[Any]] = {}
-    for key, values in results.items():
-        if not re.fullmatch(r"max_parents|gamma|max_gap|(mean|std|split\d+)_test_score", key):
-            raise MisfitError(f"{place}: unknown key {shorten(key)}")
-        columns[key] = np.array(values, dtype=np.float64)
-        if key == "max_parents":
-            if not np.isin(columns[key], np.arange(100)).all():
-                raise MisfitError(f"{place}.{key}: must be whole numbers below 100")
-            columns[key] = columns[key].astype(np.int64)
-    if len({len(column) for column in columns.values()}) > 1:
-        raise MisfitError(f"{place}: the columns must be of equal length")
-    return columns
 
 
 def _plain_parameters(classifier: Any) -> dict[str, object]:
@@ -614,17 +594,6 @@ def _read_estimator(cls: Any, params: dict[str, Any]) -> Any:
     except (InputError, TypeError) as error:
         raise MisfitError(f"$.params: {error}") from None
     return estimator
-
-
-def _set_names(estimator: Any, preparation: Preparation, names: list[str] | None) -> None:
-    """Set what the columns were called; None for a table without names."""
-    expected = [plan.name for plan in preparation.columns]
-    if names is None:
-        estimator.n_features_in_ = len(expected)
-        return
-    if names != expected:
-        raise MisfitError("$.feature_names: must be null or the names of the columns")
-    set_feature_names(estimator, expected)
 
 
 # ------------------------------------------------------------------- parameters of constructors
@@ -668,7 +637,7 @@ def decode_value(data: Any, place: str) -> Any:
 # --------------------------------------------------------------------------- columns and tables
 
 
-def read_preparation(plans: tuple[ColumnPlan, ...] | None, coding: TableCoding) -> Preparation:
+def _read_preparation(plans: tuple[ColumnPlan, ...] | None, coding: TableCoding) -> Preparation:
     """What becomes of the columns, which must come out as those of the coding."""
     found = [(column.name, column.kind) for column in coding.columns]
     if plans is None:
@@ -679,8 +648,10 @@ def read_preparation(plans: tuple[ColumnPlan, ...] | None, coding: TableCoding) 
     return preparation
 
 
-def write_held_out(held_out: HeldOut, classes: NDArray[Any]) -> dict[str, Any]:
+def _write_held_out(held_out: HeldOut | None, classes: NDArray[Any]) -> dict[str, Any] | None:
     """The entry of the file."""
+    if held_out is None:
+        return None
     return {
         "labels": np.searchsorted(classes, held_out.labels),
         "weights": held_out.weights,
@@ -688,7 +659,7 @@ def write_held_out(held_out: HeldOut, classes: NDArray[Any]) -> dict[str, Any]:
     }
 
 
-def read_held_out(shape: HeldOutShape, classes: NDArray[Any]) -> HeldOut:
+def _read_held_out(shape: _HeldOut, classes: NDArray[Any]) -> HeldOut:
     """Held-out rows, which must fit the classes."""
     n_rows, n_classes = len(shape.labels), len(classes)
     if max(shape.labels) >= n_classes or {*map(len, shape.probabilities)} != {n_classes}:
@@ -699,8 +670,10 @@ def read_held_out(shape: HeldOutShape, classes: NDArray[Any]) -> HeldOut:
     return HeldOut(labels, weights, np.array(shape.probabilities))
 
 
-def write_class_model(model: ClassModel) -> dict[str, Any]:
+def _write_class_model(model: ClassModel | None) -> dict[str, Any] | None:
     """The entry of the file."""
+    if model is None:
+        return None
     names = ("precisions", "log_shares", "parameters", "objective", "gap")
     parts = ("weights", "positions", "family")
     cells = [
@@ -711,7 +684,7 @@ def write_class_model(model: ClassModel) -> dict[str, Any]:
     return {"cells": cells, "pairs": model.design.pairs, **found}
 
 
-def read_class_model(shape: ModelShape, coding: TableCoding, n_classes: int) -> ClassModel:
+def _read_class_model(shape: _ClassModel, coding: TableCoding, n_classes: int) -> ClassModel:
     """The class model, which must fit the coding of the network."""
     if len(shape.cells) != len(coding.columns):
         raise MisfitError("$.class_model.cells: must have an entry for every feature")
@@ -740,7 +713,7 @@ def read_class_model(shape: ModelShape, coding: TableCoding, n_classes: int) -> 
     )
 
 
-def _read_cells(shape: CellsShape, bins: Coding, place: str) -> FeatureCells:
+def _read_cells(shape: _Cells, bins: Coding, place: str) -> FeatureCells:
     try:
         coding = structs.replace(bins, cuts=shape.cuts, values=())
     except ValueError as error:

@@ -10,7 +10,8 @@ import math
 import os
 import sys
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from marginbn.class_model.basis import encode_cells
@@ -38,7 +39,6 @@ from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.scores import ScoreName
 from marginbn.problem.structure import Structure
-from marginbn.proof.definition import define_data
 from marginbn.scoring.local_scores import ScoringListener, local_scores
 from marginbn.solvers import solve_structure
 from marginbn.solvers.result import MORE_WORK, SolveResult, Status
@@ -91,10 +91,14 @@ class SearchingEstimator(TableEstimator):
             "certificate": self.certificate,
         }
 
-    def _evidence(self, result: SolveResult, data: EncodedData, before: Stamp) -> Evidence:
+    def _evidence(
+        self, result: SolveResult, data: EncodedData, before: tuple[int, int] | None
+    ) -> Evidence:
         """What a certificate of this search can be compared with; a warning where the search ended
         early. ``before`` is the stamp of the certificate's file before the search.
         """
+        from marginbn.proof.definition import define_data  # slow to import
+
         warn_if_open(result)
         digest = None
         if self.certificate is not None and stamp_of(self.certificate) != before:
@@ -118,10 +122,7 @@ class SearchingEstimator(TableEstimator):
         )
 
 
-Stamp = tuple[int, int] | None
-
-
-def stamp_of(path: PathLike | None) -> Stamp:
+def stamp_of(path: PathLike | None) -> tuple[int, int] | None:
     """Changes when a file is written again; None where there is none."""
     if path is None or not os.path.isfile(path):
         return None
@@ -171,13 +172,17 @@ class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
         before = stamp_of(self.certificate)
         result = solve_structure(problem, **how)
         evidence = self._evidence(result, training.data, before)
-        return replace(self._count(rows, training, result.structure, result), evidence=evidence)
+        return self._count(rows, training, result.structure, result, evidence)
 
     def _train(self, *given: Any) -> Any:
+        with self._showing_phases():
+            return super()._train(*given)
+
+    def _showing_phases(self) -> AbstractContextManager[None]:
+        """Lines on stderr where progress is asked for."""
         if not self.search_settings().verbose:
-            return super()._train(*given)
-        with reporting_phases(lambda phase: sys.stderr.write(f"{phase}\n")):
-            return super()._train(*given)
+            return nullcontext()
+        return reporting_phases(lambda phase: sys.stderr.write(f"{phase}\n"))
 
     def _learn_again(self, data: EncodedData) -> Structure:
         if self._compares_classes and data.n_classes == 1:

@@ -53,25 +53,19 @@ def check_count(name: str, value: Any, least: int = 0) -> None:
         raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
 
 
-def check_jobs(name: str, value: Any) -> None:
-    """Refuse anything but None or a number of workers."""
-    if isinstance(value, bool) or not (value is None or isinstance(value, (int, np.integer))):
-        raise InputError(f"{name} must be a whole number of workers or None, got {value!r}")
+def kind_of(words: str, *kinds: type) -> Check:
+    """Refuse anything but values of these types, or None."""
+
+    def check(name: str, value: Any) -> None:
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+            raise InputError(f"{name} must be {words} or None, got {value!r}")
+
+    return check
 
 
-def check_seed(name: str, value: Any) -> None:
-    """Refuse anything but None, a whole number or a ``RandomState``."""
-    is_number = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not (value is None or is_number or isinstance(value, np.random.RandomState)):
-        raise InputError(
-            f"{name} must be a whole number, a numpy RandomState or None, got {value!r}"
-        )
-
-
-def check_path(name: str, value: Any) -> None:
-    """Refuse anything but a path or None."""
-    if value is not None and not isinstance(value, (str, PathLike)):
-        raise InputError(f"{name} must be a path or None, got {value!r}")
+check_jobs = kind_of("a whole number of workers", int, np.integer)
+check_path = kind_of("a path", str, PathLike)
+check_seed = kind_of("a whole number, a numpy RandomState", int, np.integer, np.random.RandomState)
 
 
 def one_of(*choices: str) -> Check:
@@ -128,35 +122,25 @@ def as_grid(name: str, values: Any) -> tuple[Any, ...]:
 
 @as_input_errors()
 def read_training_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, kinds: Kinds
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, kinds: Kinds, has_class: bool = True
 ) -> LabelledTable:
-    """Validate ``fit``'s arguments; rows of weight zero count as absent."""
-    if y is None:
+    """Validate ``fit``'s arguments; rows of weight zero count as absent. Without a class all rows
+    have the same label.
+    """
+    if has_class and y is None:
         raise InputError("requires y to be passed, but the target y is None")
-    labels, name = read_target(y)
+    if not has_class and not isinstance(X, Table) and not hasattr(X, "columns"):
+        X = _check_features(estimator, X, reset=True)[0]  # of another array its length is unknown
     shape = (X.n_rows,) if isinstance(X, Table) else getattr(X, "shape", None)
-    n_rows = shape[0] if shape else len(X) if isinstance(X, Sequence) else len(labels)
-    if n_rows != len(labels):
+    n_rows = shape[0] if shape else len(X) if isinstance(X, Sequence) else None
+    labels, name = read_target(y) if has_class else (np.zeros(n_rows or 0, np.int64), CLASS_NAME)
+    if n_rows not in (None, len(labels)):
         raise InputError(
             f"y must have a label for each of the {n_rows} rows of X, got {len(labels)}"
         )
     kept, weights = _read_weights(sample_weight, len(labels))
     table = read_features(estimator, X, kinds=kinds, rows=kept)
     return LabelledTable.of(table, labels, name, weights=weights, kept=kept)
-
-
-@as_input_errors()
-def read_plain_rows(
-    estimator: Any, X: Any, sample_weight: Any = None, *, kinds: Kinds
-) -> LabelledTable:
-    """Rows of positive weight of a table without labels: all rows have the same."""
-    if not isinstance(X, Table) and not hasattr(X, "columns"):
-        X = _check_features(estimator, X, reset=True)[0]
-    n_rows = X.n_rows if isinstance(X, Table) else len(X)
-    kept, weights = _read_weights(sample_weight, n_rows)
-    table = read_features(estimator, X, kinds=kinds, rows=kept)
-    labels = np.zeros(n_rows, dtype=np.int64)
-    return LabelledTable.of(table, labels, weights=weights, kept=kept)
 
 
 @as_input_errors()
@@ -190,6 +174,16 @@ def read_more_rows(estimator: Any, X: Any, preparation: Preparation) -> Table:
     if isinstance(X, Table):
         return as_table(_matching_columns(X, preparation), kinds=preparation.used_kinds)
     return as_table(source_of_rows(estimator, X, preparation), kinds=preparation.used_kinds)
+
+
+def _matching_columns(table: Table, preparation: Preparation) -> Table:
+    """The columns that are used, matched by name; others are ignored."""
+    check_shape(table.n_rows, table.n_columns)
+    used = preparation.used_names
+    if absent := [name for name in used if name not in table.names]:
+        listed = ", ".join(map(repr, absent[:10])) + (", ..." if len(absent) > 10 else "")
+        raise InputError(f"the table lacks columns that the classifier was trained with: {listed}")
+    return table.select(used)
 
 
 def single_row(estimator: Any, X: Any) -> Mapping[str, Any] | Sequence[Any] | None:
@@ -257,16 +251,6 @@ def _check_features(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Sequen
         X = np.array(X, dtype=object)
     array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
     return array, getattr(estimator, "feature_names_in_", None)
-
-
-def _matching_columns(table: Table, preparation: Preparation) -> Table:
-    """A :class:`Table` is matched by column name at prediction, extra columns are ignored."""
-    check_shape(table.n_rows, table.n_columns)
-    absent = [name for name in preparation.used_names if name not in table.names]
-    if absent:
-        listed = ", ".join(map(repr, absent[:10])) + (", ..." if len(absent) > 10 else "")
-        raise InputError(f"the table lacks columns that the classifier was trained with: {listed}")
-    return table.select(preparation.used_names)
 
 
 def set_feature_names(estimator: Any, names: Sequence[str]) -> None:

@@ -118,8 +118,8 @@ def _chunks(
     import numpy as np
     import pyarrow as pa
 
-    from marginbn.classifiers.base import log_posteriors
     from marginbn.cli.data import encoded_chunks, kept_column
+    from marginbn.network.explain import log_posteriors
 
     target = classifier.network_.variables[0]
     own = [f"P({label})" for label in target.states] if proba else [PROBABILITY]

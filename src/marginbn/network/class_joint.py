@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.exceptions import ProblemTooLargeError
 from marginbn.network import elimination
 from marginbn.network.elimination import Factor
 from marginbn.problem.array_types import BoolArray, FloatArray, IndexArray
@@ -83,7 +83,6 @@ class ClassJoint:
         Column 0, the class, is ignored.
         """
         result = np.empty((len(codes), self.arities[CLASS]))
-        limits = np.array(self.arities)[:, np.newaxis]
         buffer = np.empty((len(self.arities), min(_CHUNK, len(codes))), dtype=np.intp)
         for start in range(0, len(codes), _CHUNK):
             rows = codes[start : start + _CHUNK]
@@ -91,8 +90,6 @@ class ClassJoint:
             columns[:] = rows.T
             columns[CLASS] = 0
             missing = columns < 0
-            if (columns >= limits).any() or (columns < -1).any():
-                raise _bad_code(columns, self.arities)
             if missing.any():
                 log_joint = self._with_missing(columns, missing)
             else:
@@ -230,14 +227,3 @@ def _batches(hidden: BoolArray, is_poolable: Callable[[BoolArray], bool]) -> Ite
     for rows in np.split(by_pattern, np.cumsum(np.bincount(pattern))[:-1]):
         if sizes[pattern[rows[0]]]:
             yield rows
-
-
-def _bad_code(columns: IndexArray, arities: Sequence[int]) -> InputError:
-    for variable, arity in enumerate(arities):
-        low, high = columns[variable].min(), columns[variable].max()
-        if low < -1 or high >= arity:
-            break
-    return InputError(
-        f"codes of variable {variable} must lie in 0..{arity - 1}, or be -1 for a missing "
-        f"feature, got {low if low < -1 else high}"
-    )

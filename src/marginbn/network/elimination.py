@@ -47,18 +47,10 @@ _DRAWS = 2**16
 
 @dataclass(frozen=True)
 class Factor:
-    """Log values of a function of some variables.
+    """Log values of a function of some variables."""
 
-    Parameters
-    ----------
-    scope
-        Variables in increasing order.
-    values
-        float64 (*arities of the scope, n_cases or 1).
-    """
-
-    scope: tuple[int, ...]
-    values: FloatArray
+    scope: tuple[int, ...]  # increasing
+    values: FloatArray  # (*arities of the scope, n_cases or 1)
 
 
 Reduction = Callable[[Factor, int], Factor]

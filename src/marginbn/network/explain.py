@@ -41,7 +41,6 @@ from scipy.special import logsumexp
 from marginbn.data.columns import Column
 from marginbn.exceptions import InputError
 from marginbn.network.network import BayesianNetwork
-from marginbn.network.svg import bar_table
 from marginbn.network.wording import align, assignment, counted, shorten, visible
 from marginbn.problem.array_types import CodeArray, FloatArray, IndexArray
 from marginbn.problem.encoded import with_class_column
@@ -179,6 +178,8 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """The table with bars that notebooks show."""
+        from marginbn.network.svg import bar_table
+
         return bar_table(self._title(), self._terms(_LINES))
 
     def __str__(self) -> str:
@@ -199,8 +200,6 @@ class Explanations(Sequence[Explanation]):
         Position of each row in what was explained.
     labels, rivals
         Codes of the class argued for and of its nearest rival, (n,).
-    log_joint
-        float64 (n, n_classes): log P(c, known features).
     values
         float64 (n, n_variables): all contributions.
     log_posterior
@@ -230,7 +229,6 @@ class Explanations(Sequence[Explanation]):
     rows: IndexArray
     labels: IndexArray
     rivals: IndexArray
-    log_joint: FloatArray
     values: FloatArray
     log_posterior: FloatArray
     names_parents: bool = True
@@ -238,7 +236,7 @@ class Explanations(Sequence[Explanation]):
     @property
     def log_margins(self) -> FloatArray:
         """Log margin of every row, (n,)."""
-        return margins_between(self.log_joint, self.labels, self.rivals)
+        return margins_between(self.log_posterior, self.labels, self.rivals)
 
     def columns(self) -> dict[str, list[Any]]:
         """All explanations as columns by name, for a data frame of any library.
@@ -271,18 +269,18 @@ class Explanations(Sequence[Explanation]):
     def __getitem__(self, index: slice) -> Explanations: ...
     def __getitem__(self, index: int | slice) -> Explanation | Explanations:
         if isinstance(index, slice):
-            by_row = ("codes", "rows", "labels", "rivals", "log_joint", "values", "log_posterior")
+            by_row = ("codes", "rows", "labels", "rivals", "values", "log_posterior")
             return replace(self, **{name: getattr(self, name)[index] for name in by_row})
         place = range(len(self))[index]  # refuses what is out of range
-        joint = self.log_joint[place]
+        posterior = self.log_posterior[place]
         label, rival = int(self.labels[place]), int(self.rivals[place])
         return Explanation(
             row=int(self.rows[place]),
             label=plain_label(self.classes[label]),
             rival=plain_label(self.classes[rival]),
-            predicted=plain_label(self.classes[self.log_posterior[place].argmax()]),
-            probability=math.exp(self.log_posterior[place, label]),
-            log_margin=float(joint[label] - joint[rival]),
+            predicted=plain_label(self.classes[posterior.argmax()]),
+            probability=math.exp(posterior[label]),
+            log_margin=float(posterior[label] - posterior[rival]),
             contributions=tuple(self._contributions(place)),
         )
 
@@ -328,6 +326,12 @@ def _odds(log_margin: float) -> str:
     return f"{ratio} : 1" if log_margin >= 0 else f"1 : {ratio}"
 
 
+def log_posteriors(log_joint: FloatArray) -> FloatArray:
+    """log P(c | known features) of log P(c, known features), both (n_rows, n_classes)."""
+    normalised: FloatArray = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+    return normalised
+
+
 Contribute = Callable[[IndexArray, IndexArray], FloatArray]
 """Contributions (n, n_variables) of codes of labels and rivals, both (n,)."""
 
@@ -351,29 +355,28 @@ def explain_codes(
     classes: NDArray[Any],
     features: CodeArray,
     y: Any = None,
-    log_joint: FloatArray | None = None,
+    posterior: FloatArray | None = None,
     contribute: Contribute | None = None,
 ) -> Explanations:
     """Explanations of encoded features (n, n_features), -1 = missing, for the labels ``y``.
 
-    Where not the network answers, ``log_joint`` are the answers (n, n_classes) and ``contribute``
-    tells the parts of their log margins, each given everything else that is known.
+    Where not the network answers, ``posterior`` are the log posteriors (n, n_classes), and
+    ``contribute`` gives the parts of their log margins, each given everything else that is known.
     """
     if len(classes) < 2:
         raise InputError(
             f"explain needs a class and a rival, but the only class is {plain_label(classes[0])!r}"
         )
     codes = with_class_column(features)
-    if log_joint is None:
-        log_joint = network.log_joint_per_class(codes)
-    posterior = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+    if posterior is None:
+        posterior = log_posteriors(network.log_joint_per_class(codes))
     labels = posterior.argmax(axis=1) if y is None else _codes_of_labels(classes, y, len(codes))
-    rivals = nearest_rivals(log_joint, labels)
+    rivals = nearest_rivals(posterior, labels)
     if contribute is None:
         values = _split_log_margins(network, codes, labels, rivals)
     else:
         values = contribute(labels, rivals)
-    about = (np.arange(len(codes)), labels, rivals, log_joint, values, posterior)
+    about = (np.arange(len(codes)), labels, rivals, values, posterior)
     return Explanations(network, classes, codes, *about, names_parents=contribute is None)
 
 
@@ -405,15 +408,22 @@ def _split_log_margins(
     """
     missing = np.asarray(codes) < 0
     missing[:, CLASS] = False
-    after_class = network.structure.order.index(CLASS)
+    order = network.structure.order
     values = np.zeros(missing.shape)
-    for position, i in enumerate(network.structure.order):
-        parents = list(network.structure.parents[i])
-        unclear = missing[:, parents].any(axis=1)
-        known = np.flatnonzero(~missing[:, i] & ~unclear)
-        values[known, i] = _difference(network, i, codes[known], labels[known], rivals[known])
+    for position, i in enumerate(order):
+        family = (*network.structure.parents[i], i)
+        unclear = missing[:, family[:-1]].any(axis=1)
+        if CLASS in family:
+            known = np.flatnonzero(~missing[:, i] & ~unclear)
+            of_label, of_rival = (
+                network.log_tables[i][
+                    tuple(c[known] if v == CLASS else codes[known, v] for v in family)
+                ]
+                for c in (labels, rivals)
+            )
+            values[known, i] = of_label - of_rival
         blurred = np.flatnonzero(~missing[:, i] & unclear)
-        if len(blurred) and position >= after_class:
+        if len(blurred) and CLASS in order[: position + 1]:
             arguments = codes[blurred], labels[blurred], rivals[blurred]
             values[blurred, i] = _eliminate(network, position, *arguments)
     return values
@@ -430,24 +440,6 @@ def nearest_rivals(log_joint: FloatArray, labels: IndexArray) -> IndexArray:
     others = log_joint.copy()
     others[np.arange(len(others)), labels] = -np.inf
     return np.asarray(others.argmax(axis=1))
-
-
-def _difference(
-    network: BayesianNetwork,
-    i: int,
-    codes: NDArray[np.integer],
-    labels: IndexArray,
-    rivals: IndexArray,
-) -> FloatArray:
-    """log P(x_i | pa_i, c) - log P(x_i | pa_i, c') where the whole family is known."""
-    family = (*network.structure.parents[i], i)
-    if CLASS not in family:
-        return np.zeros(len(codes))
-    of_label, of_rival = (
-        network.log_tables[i][tuple(c if v == CLASS else codes[:, v] for v in family)]
-        for c in (labels, rivals)
-    )
-    return np.asarray(of_label - of_rival)
 
 
 def _eliminate(

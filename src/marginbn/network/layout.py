@@ -94,48 +94,24 @@ class Route:
 
 @dataclass(frozen=True)
 class Layout:
-    """A drawn structure.
+    """A drawn structure; the picture begins at (0, 0)."""
 
-    Parameters
-    ----------
-    boxes
-        One per variable, by index.
-    routes
-        One per arc.
-    isolated
-        Variables without arcs, placed below ``separator`` (its y, None if there are none).
-    width, height
-        Of the whole picture, which begins at (0, 0).
-    """
-
-    boxes: tuple[LabelBox, ...]
-    routes: tuple[Route, ...]
-    isolated: tuple[int, ...]
-    separator: float | None
+    boxes: tuple[LabelBox, ...]  # one per variable, by index
+    routes: tuple[Route, ...]  # one per arc
+    isolated: tuple[int, ...]  # variables without arcs, below the separator
+    separator: float | None  # its y
     width: float
     height: float
 
 
 @dataclass(frozen=True)
 class LayeredGraph:
-    """Nodes in rows, linked between neighbouring rows only.
+    """Nodes in rows, linked between neighbouring rows only."""
 
-    Parameters
-    ----------
-    rows
-        Nodes of each row from top to bottom, in some order.
-    widths
-        Width of each node.
-    links
-        (upper node, lower node).
-    chains
-        The nodes that each arc (parent, child) passes, both ends included.
-    """
-
-    rows: tuple[tuple[int, ...], ...]
-    widths: tuple[float, ...]
-    links: tuple[tuple[int, int], ...]
-    chains: Mapping[tuple[int, int], tuple[int, ...]]
+    rows: tuple[tuple[int, ...], ...]  # from top to bottom, each in some order
+    widths: tuple[float, ...]  # of each node
+    links: tuple[tuple[int, int], ...]  # (upper node, lower node)
+    chains: Mapping[tuple[int, int], tuple[int, ...]]  # all nodes that an arc passes, ends included
 
     @cached_property
     def above(self) -> Links:
@@ -160,16 +136,10 @@ def lay_out(
     sizes: Sequence[tuple[float, float]] | None = None,
     has_class: bool = True,
 ) -> Layout:
-    """Place the variables of a structure.
+    """Place the variables of a structure; long names are shortened.
 
-    Parameters
-    ----------
-    structure
-        Variable 0 is the class, if there is one.
-    names
-        One per variable; long ones are shortened.
-    sizes
-        Width and height of each box; by default as wide as its label and one line high.
+    ``sizes`` are width and height of each box; by default it is as wide as its label and one line
+    high.
     """
     if len(names) != structure.n_variables:
         raise InputError(

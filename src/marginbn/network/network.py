@@ -25,7 +25,6 @@ from marginbn.network import elimination
 from marginbn.network.class_joint import ClassJoint
 from marginbn.network.elimination import Inference, check_cells, refuse_impossible
 from marginbn.network.observed import quoted, state_of
-from marginbn.network.svg import draw_figure
 from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.margins import estimate_log_tables
@@ -152,12 +151,7 @@ class BayesianNetwork:
         >>> np.exp(network.log_joint([[0, 1], [1, 1]])).round(3).tolist()
         [0.08, 0.15]
         """
-        checked = self._checked_codes(codes)
-        if checked.size and not ((checked >= 0) & (checked < self.arities)).all():
-            raise InputError(
-                "codes must lie between 0 and the arity of their variable minus one; rows with "
-                "missing features are summed out by log_joint_per_class"
-            )
+        checked = self._checked_codes(codes, least=0)
         total = np.zeros(len(checked))
         for i, parents in enumerate(self.structure.parents):
             total += self.log_tables[i][tuple(checked[:, v] for v in (*parents, i))]
@@ -182,7 +176,7 @@ class BayesianNetwork:
         >>> np.exp(network.log_joint_per_class([[0, 1], [0, -1]])).round(3).tolist()
         [[0.08, 0.15], [0.8, 0.2]]
         """
-        return self._class_joint.evaluate(self._checked_codes(codes))
+        return self._class_joint.evaluate(self._checked_codes(codes, least=-1))
 
     def log_likelihood(self, data: EncodedData) -> float:
         """Weighted sum of the log probabilities of the samples, in nats.
@@ -515,6 +509,8 @@ class BayesianNetwork:
 
     def _repr_html_(self) -> str:
         """The picture that notebooks show."""
+        from marginbn.network.svg import draw_figure
+
         return draw_figure(self.structure, self.variables, repr(self))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -533,12 +529,21 @@ class BayesianNetwork:
     def _inference(self) -> Inference:
         return Inference(self.structure, self.arities, self.log_tables)
 
-    def _checked_codes(self, codes: ArrayLike) -> NDArray[np.integer]:
+    def _checked_codes(self, codes: ArrayLike, least: int) -> NDArray[np.integer]:
         array = np.asarray(codes)
         if array.ndim != 2 or array.shape[1] != self.n_variables:
             raise InputError(f"codes must have shape (n, {self.n_variables}), got {array.shape}")
         if not np.issubdtype(array.dtype, np.integer):
             raise InputError(f"codes must be integers, got dtype {array.dtype}")
+        first = -least  # where features may be missing, the class is ignored
+        used, arities = array[:, first:], self.arities[first:]
+        low, high = used.min(axis=0, initial=0), used.max(axis=0, initial=0)
+        for i in np.flatnonzero((low < least) | (high >= arities)).tolist():
+            raise InputError(
+                f"codes of variable {first + i} must lie in 0..{arities[i] - 1}, got "
+                f"{low[i] if low[i] < least else high[i]}; log_joint_per_class takes -1 for a "
+                "missing feature"
+            )
         return array
 
     def _query_indices(self, query: str | int | Sequence[str | int]) -> list[int]:

@@ -166,12 +166,8 @@ class CandidateSets:
 
     def keep(self, mask: BoolArray) -> CandidateSets:
         """The candidates where ``mask`` is true."""
-        parents: tuple[tuple[int, ...], ...] | ParentSets
-        if isinstance(self.parents, ParentSets):
-            parents = ParentSets(self.masks[mask])
-        else:
-            parents = tuple(p for p, kept in zip(self.parents, mask, strict=True) if kept)
-        return CandidateSets(self.n_variables, self.child[mask], parents, self.rule)
+        kept = ParentSets(self.masks[mask])
+        return CandidateSets(self.n_variables, self.child[mask], kept, self.rule)
 
     def places_in(self, other: CandidateSets) -> IntArray:
         """Flat index of every candidate in another list, -1 where it has none."""
@@ -270,7 +266,7 @@ def enumerate_candidates(
         constant=tuple(sorted(set(constant))),
         class_arcs=class_arcs,
     )
-    check_class_arcs(rule, called)
+    _check_class_arcs(rule)
     child: list[int] = []
     parents: list[tuple[int, ...]] = []
     for i in range(n_variables):
@@ -291,15 +287,17 @@ def refuse_without_candidates(i: int, rule: CandidateRule, names: Sequence[str])
     needed, refused = (
         ", ".join(names[p] for p, c in sorted(own) if c == i) or "none" for own in arcs
     )
+    hint = "; use class_arcs='free' (of MaxMarginBNClassifier), or leave arcs out"
     raise InputError(
         f"variable {names[i]} has no candidate parent set left: required parents: {needed}; "
         f"forbidden parents: {refused}; max_parents={rule.max_parents}"
         + (", and sets of features must contain the class" if rule.class_restricted else "")
+        + (hint if rule.class_arcs == "all" else "")
     )
 
 
-def check_class_arcs(rule: CandidateRule, names: Sequence[str]) -> None:
-    """Refuse what contradicts arcs from the class to all features."""
+def _check_class_arcs(rule: CandidateRule) -> None:
+    """Refuse what contradicts arcs from the class to all features; but for arcs."""
     if rule.class_arcs not in get_args(ClassArcs):
         known = " or ".join(repr(name) for name in get_args(ClassArcs))
         raise InputError(f"class_arcs must be {known}, got {rule.class_arcs!r}")
@@ -312,17 +310,6 @@ def check_class_arcs(rule: CandidateRule, names: Sequence[str]) -> None:
             f"max_parents must be at least 1 with class_arcs='all', got {rule.max_parents}: the "
             "class is a parent of every feature"
         )
-    below = {v for v in range(1, len(names)) if has_class(v, rule)}
-    for label, arcs in (
-        ("forbidden", [arc for arc in rule.forbidden if arc[0] == 0 and arc[1] in below]),
-        ("required", [arc for arc in rule.required if arc[1] == 0 and arc[0] in below]),
-    ):
-        if arcs:
-            listed = ", ".join(_name_arc(arc, names) for arc in arcs)
-            raise InputError(
-                f"with class_arcs='all' the class is a parent of every feature, but {label} arcs "
-                f"are {listed}; use class_arcs='free' (of MaxMarginBNClassifier), or leave them out"
-            )
 
 
 def has_class(feature: int, rule: CandidateRule) -> bool:
@@ -387,7 +374,9 @@ def check_arcs(required: Collection[Arc], forbidden: Collection[Arc], names: Seq
     both = set(required) & set(forbidden)
     if both:
         listed = ", ".join(_name_arc(arc, names) for arc in sorted(both))
-        raise InputError(f"arcs cannot be required and forbidden at once: {listed}")
+        raise InputError(
+            f"arcs cannot be required and forbidden at once (tiers forbid arcs too): {listed}"
+        )
     parents = [sorted({p for p, c in required if c == i}) for i in range(len(names))]
     if not is_acyclic(parents):
         raise InputError(
@@ -419,19 +408,11 @@ class Arcs:
     tiers: Any = None
 
     def resolve(self, names: Sequence[str]) -> tuple[tuple[Arc, ...], tuple[Arc, ...]]:
-        """Required and forbidden arcs by index; refuses an arc that is both."""
+        """Required and forbidden arcs by index."""
         required = _arcs(self.required, names, "required_arcs")
         forbidden = {*_arcs(self.forbidden, names, "forbidden_arcs")}
         if self.tiers is not None:
             forbidden.update(arcs_against_tiers(_tiers(self.tiers, names)))
-        clash = forbidden & set(required)
-        if clash:
-            parent, child = (names[v] for v in min(clash))
-            others = "forbidden_arcs" if self.tiers is None else "forbidden_arcs or tiers"
-            raise InputError(
-                f"the arc from {parent!r} to {child!r} is among required_arcs, but {others} "
-                "exclude it"
-            )
         return required, tuple(sorted(forbidden))
 
 

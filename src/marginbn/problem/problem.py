@@ -30,7 +30,7 @@ from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.encoded import EncodedData, Variable, check_joint_states
 from marginbn.problem.margins import MarginKind, MarginRows
 from marginbn.problem.masks import dominated_sets
-from marginbn.problem.scores import LocalScore, scores_with_errors
+from marginbn.problem.scores import LocalScore
 from marginbn.problem.structure import Structure
 
 NEAR_ZERO = 0.01
@@ -209,22 +209,6 @@ def margin_problem(
         margins=MarginRows(merged, candidates, margin, smoothing),
         weights=merged.weights,
         gamma=float(gamma),
-    )
-
-
-def linear_problem(
-    data: EncodedData, candidates: CandidateSets, score: LocalScore
-) -> StructureProblem:
-    """Decomposable score: no margin rows. There is an example in :class:`StructureProblem`."""
-    check_match(data, candidates.n_variables)
-    merged = data.merged()
-    linear, errors = scores_with_errors(merged, candidates, score)
-    return StructureProblem(
-        candidates=candidates,
-        linear=linear,
-        variables=merged.variables,
-        origin=(merged, score),
-        error=math.fsum(np.maximum.reduceat(errors, candidates.offsets[:-1])),
     )
 
 

@@ -7,13 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import effective_n_jobs
 
 from marginbn.exceptions import InputError
-from marginbn.problem.array_types import FloatArray, WordArray
+from marginbn.problem.array_types import EPS, FloatArray, WordArray
 from marginbn.problem.candidates import (
     Arc,
     CandidateRule,
@@ -24,13 +25,14 @@ from marginbn.problem.candidates import (
 )
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import ParentSets, dominated_sets, sorting_order
-from marginbn.problem.problem import (
-    StructureProblem,
-    check_match,
-    drop_dominated,
-    linear_problem,
+from marginbn.problem.problem import StructureProblem, check_match, drop_dominated
+from marginbn.problem.scores import (
+    SCORES,
+    LocalScore,
+    ScoreName,
+    candidate_score,
+    get_local_score,
 )
-from marginbn.problem.scores import ScoreName, get_local_score
 
 if TYPE_CHECKING:
     from marginbn.scoring.climbing import Climb, Progress
@@ -152,13 +154,7 @@ def local_scores(
     masks, linear, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
     child = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
     candidates = CandidateSets(len(parts), child, ParentSets(masks), rule)
-    return StructureProblem(
-        candidates,
-        linear,
-        merged.variables,
-        origin=(merged, formula),
-        error=math.fsum(np.maximum.reduceat(errors, candidates.offsets[:-1])),
-    )
+    return _problem_of(merged, candidates, formula, linear, errors)
 
 
 def _kept_sets(sums: SetSums, climb: Climb) -> tuple[WordArray, FloatArray, FloatArray]:
@@ -174,3 +170,56 @@ def _kept_sets(sums: SetSums, climb: Climb) -> tuple[WordArray, FloatArray, Floa
         keep = ~dominated_sets(masks, values, doubtful)
     order = np.flatnonzero(keep)[sorting_order(masks[keep])]
     return masks[order], values[order], errors[order]
+
+
+def linear_problem(
+    data: EncodedData, candidates: CandidateSets, score: LocalScore
+) -> StructureProblem:
+    """Decomposable score over given candidates: a problem without margin rows.
+
+    The formula of a user is taken at its word: its error is zero. There is an example in
+    :class:`~marginbn.problem.problem.StructureProblem`.
+    """
+    check_match(data, candidates.n_variables)
+    merged = data.merged()
+    return _problem_of(merged, candidates, score, *scores_with_errors(merged, candidates, score))
+
+
+def scores_with_errors(
+    data: EncodedData, candidates: CandidateSets, score: LocalScore
+) -> tuple[FloatArray, FloatArray]:
+    """Score of every candidate, and how far rounding can have moved it (both (K,))."""
+    from marginbn.scoring.sums import SetSums, exact_values  # loads numba
+
+    function, options = score, {}
+    if isinstance(score, partial):
+        function, options = score.func, score.keywords
+    name = next((name for name, own in SCORES.items() if own.function is function), None)
+    sums = SetSums(data, name or "", options.get("equivalent_sample_size", 1.0))
+    if name not in COMPILED:
+        values = np.array(
+            [candidate_score(data, candidates, k, score) for k in range(candidates.n_candidates)]
+        )
+        return values, EPS * sums.roundings * np.abs(values) * (name is not None)
+    groups = [candidates.group(i) for i in range(candidates.n_variables)]
+    masks = [candidates.masks[group.start : group.stop] for group in groups]
+    parts = [exact_values(sums, i, own) for i, own in enumerate(masks)]
+    values, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return values, errors
+
+
+def _problem_of(
+    data: EncodedData,
+    candidates: CandidateSets,
+    score: LocalScore,
+    values: FloatArray,
+    errors: FloatArray,
+) -> StructureProblem:
+    """The problem of candidates with their scores; an error for each variable counts."""
+    return StructureProblem(
+        candidates,
+        values,
+        data.variables,
+        origin=(data, score),
+        error=math.fsum(np.maximum.reduceat(errors, candidates.offsets[:-1])),
+    )

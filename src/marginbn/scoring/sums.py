@@ -24,13 +24,20 @@ from numpy.typing import DTypeLike, NDArray
 from marginbn.problem.array_types import EPS, FloatArray, IntArray, WordArray
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import member_order, n_words
-from marginbn.problem.scores import ROUNDINGS, counts_are_exact
-from marginbn.scoring.kernels.counting import count_states, exact_scores, sum_sets
-from marginbn.scoring.kernels.divisions import CodedRows, Divisions
-from marginbn.scoring.kernels.set_tables import enrol, new_table
+from marginbn.scoring.kernels.counting import (
+    CodedRows,
+    Divisions,
+    count_states,
+    exact_scores,
+    sum_sets,
+)
+from marginbn.scoring.kernels.levels import enrol, new_table
 
 KNOWN_BYTES = 16_000_000
 """For values of log Gamma that were computed already."""
+
+ROUNDINGS = 64.0
+"""Roundings of a term: its factors, its logarithm, and a sum of any length."""
 
 PORTION = 50_000_000
 """Rows times sets that one call of compiled code counts: a tenth of a second at most."""
@@ -39,6 +46,16 @@ PORTION = 50_000_000
 def states_of(masks: WordArray, arities: IntArray) -> FloatArray:
     """Number of joint states of each set, as a float: it may be huge."""
     return np.asarray(count_states(masks, arities))
+
+
+def counts_are_exact(data: EncodedData) -> bool:
+    """Whether sums of weights have no rounding: all are multiples of a power of two that goes less
+    than 2^53 times into the total.
+    """
+    fraction, exponent = np.frexp(data.weights)
+    digits = np.ldexp(fraction, 53).astype(np.int64)  # of weights times 2^(53 - exponent)
+    lowest = exponent + np.frexp((digits & -digits).astype(np.float64))[1] - 54
+    return math.frexp(data.total_weight)[1] - int(lowest.min()) <= 53
 
 
 def in_portions(work: Callable[[slice], None], n_sets: int, n_rows: int, n_jobs: int = 1) -> None:
@@ -56,25 +73,11 @@ def in_portions(work: Callable[[slice], None], n_sets: int, n_rows: int, n_jobs:
 
 
 class SetSums:
-    """The sums of the sets that were asked for.
+    """The sums of the sets that were asked for, over merged rows.
 
-    Parameters
-    ----------
-    data
-        Merged rows.
-    score, equivalent_sample_size
-        One of :data:`COMPILED`, and the strength of the prior of "bdeu".
-    n_jobs
-        Threads that count.
-
-    Attributes
-    ----------
-    whole
-        Whether weights are whole numbers that are counted in integers.
-    roundings
-        Roundings of a score, in units of the size of its terms.
-    work
-        Rows counted so far, over all sets; a level of parent sets adds to it.
+    ``whole``: weights are whole numbers, and counted in integers. ``roundings`` of a score are in
+    units of the size of its terms. ``work`` is the number of rows counted so far, over all sets; a
+    level of parent sets adds to it.
     """
 
     def __init__(

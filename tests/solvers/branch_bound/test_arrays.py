@@ -13,8 +13,9 @@ from brute_force import brute_force
 from certificates import certified, verify_certificate
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
-from marginbn.problem.problem import StructureProblem, linear_problem, margin_problem
+from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.scores import get_local_score
+from marginbn.scoring.local_scores import linear_problem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_bound.arrays import encode
 

@@ -9,7 +9,8 @@ from branch_bound_cases import random_encoded, random_linear_problem
 from marginbn import StructureProblem, enumerate_candidates, margin_problem
 from marginbn.classifiers.naive_bayes import augmented_tree
 from marginbn.problem.encoded import EncodedData
-from marginbn.problem.scores import get_local_score, scores_with_errors
+from marginbn.problem.scores import get_local_score
+from marginbn.scoring.local_scores import linear_problem
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels.box import propagate
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
@@ -50,7 +51,7 @@ def test_naive_bayes_and_tan(seed: int) -> None:
     candidates = enumerate_candidates(data.n_variables, 2)
     naive, tan = starts_of(margin_problem(data, candidates))
     assert [candidates.parents[k] for k in naive] == [(), *[(0,)] * 5]
-    likelihood = scores_with_errors(data, candidates, get_local_score("loglik"))[0]
+    likelihood = linear_problem(data, candidates, get_local_score("loglik")).linear
     structure = augmented_tree(data)
     known = {
         (int(child), tuple(parents)): float(value)

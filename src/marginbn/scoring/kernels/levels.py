@@ -4,6 +4,10 @@ Sets here are without the base of the lattice; all sets of a level have the same
 numbered from the lowest, and sets are sorted by their members. So sets that differ in their last
 member only are neighbours, a *family*. What can be added to a set T of which all subsets are open
 are the last members that all families have in common whose first members are T without a member.
+
+Sets are found by hashing: a table is an array of places, a power of two of them; each holds the
+number of a set in an array of sets, or -1. A set is sought from the place that its words are mixed
+to, onwards.
 """
 
 from __future__ import annotations
@@ -13,39 +17,104 @@ from typing import NamedTuple
 import numpy as np
 
 from marginbn.problem.array_types import BoolArray, CodeArray, FloatArray, IntArray, WordArray
-from marginbn.scoring.kernels.set_tables import find, has, new_table, toggle
 from marginbn.solvers.compile import entry, kernel
 
 
-class Level(NamedTuple):
-    """Open sets of one size, without the base, and their properties.
+@kernel
+def has(mask: WordArray, v: int) -> bool:
+    """Whether v is a member."""
+    return bool((mask[v >> 6] >> np.uint64(v & 63)) & np.uint64(1) != np.uint64(0))
 
-    Parameters
-    ----------
-    masks
-        The sets.
-    best
-        Best score of each set and its subsets.
-    limit
-        Upper limit of the scores of its supersets.
-    price
-        Price of its states; this and what follows are empty where states have no price.
-    entropy
-        Sum of n log n.
-    lost_most, lost_least
-        Minus the log likelihood, at most and at least.
-    worth
-        (sets, members): entropy of a member given the others.
+
+@kernel
+def toggle(mask: WordArray, v: int) -> None:
+    """Put v in or take it out."""
+    mask[v >> 6] ^= np.uint64(1) << np.uint64(v & 63)
+
+
+@kernel
+def mix(mask: WordArray) -> int:
+    """A number in which every word has a share, not negative."""
+    number = np.uint64(0)
+    for w in range(len(mask)):
+        number = (number ^ mask[w]) * np.uint64(0x9E3779B97F4A7C15)
+        number ^= number >> np.uint64(29)
+    number *= np.uint64(0xBF58476D1CE4E5B9)
+    return int((number ^ (number >> np.uint64(32))) >> np.uint64(1)) & 0x3FFFFFFFFFFFFFFF
+
+
+@kernel
+def find(places: IntArray, sets: WordArray, mask: WordArray) -> int:
+    """The number of a set, -1 if it is not there."""
+    last = len(places) - 1
+    place = mix(mask) & last
+    while places[place] >= 0:
+        number = int(places[place])
+        same = True
+        for w in range(len(mask)):
+            if sets[number, w] != mask[w]:
+                same = False
+                break
+        if same:
+            return number
+        place = (place + 1) & last
+    return -1
+
+
+@kernel
+def insert(places: IntArray, sets: WordArray, number: int) -> None:
+    """Put a set that is not there yet into a table with an empty place."""
+    last = len(places) - 1
+    place = mix(sets[number]) & last
+    while places[place] >= 0:
+        place = (place + 1) & last
+    places[place] = number
+
+
+@entry
+def new_table(sets: WordArray, room: int) -> IntArray:
+    """A table of different sets, at most half full with so many of them."""
+    size = 8
+    while size < 2 * room:
+        size *= 2
+    places = np.full(size, -1)
+    for number in range(len(sets)):
+        insert(places, sets, number)
+    return places
+
+
+@entry
+def enrol(places: IntArray, sets: WordArray, size: int, asked: WordArray) -> IntArray:
+    """The number of each set that is asked for; new ones get the numbers from ``size`` on.
+
+    ``sets`` has room for them, and the table stays at most half full.
     """
+    numbers = np.empty(len(asked), np.int64)
+    for k in range(len(asked)):
+        number = find(places, sets, asked[k])
+        if number < 0:
+            sets[size] = asked[k]
+            insert(places, sets, size)
+            number = size
+            size += 1
+        numbers[k] = number
+    return numbers
+
+
+# --- levels ---
+
+
+class Level(NamedTuple):
+    """Open sets of one size, without the base, and their properties."""
 
     masks: WordArray
-    best: FloatArray
-    limit: FloatArray
-    price: FloatArray
-    entropy: FloatArray
-    lost_most: FloatArray
-    lost_least: FloatArray
-    worth: FloatArray
+    best: FloatArray  # best score of each set and its subsets
+    limit: FloatArray  # upper limit of the scores of its supersets
+    price: FloatArray  # of its states; this and what follows are empty where states have no price
+    entropy: FloatArray  # sum of n log n
+    lost_most: FloatArray  # minus the log likelihood, at most
+    lost_least: FloatArray  # and at least
+    worth: FloatArray  # (sets, members): entropy of a member given the others
 
 
 @kernel
