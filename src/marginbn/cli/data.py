@@ -24,9 +24,11 @@ import typer
 
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import check_shape
-from marginbn.cli.options import STDIN, RowOptions, TableOptions
+from marginbn.cli.options import STDIN, RowOptions, TableOptions, in_options
+from marginbn.cli.running import note
 from marginbn.data import labelled
 from marginbn.data.columns import Column, WantedKind
+from marginbn.data.inspection import DataReport, inspect_rows
 from marginbn.data.labelled import CLASS_NAME, LabelledTable
 from marginbn.data.preparation import TableSettings, coded_blocks
 from marginbn.data.source import ARROW_SUFFIXES, Source
@@ -234,6 +236,22 @@ def _class_column(column: Column) -> Column:
     elif all(isinstance(c, str) and c.isdecimal() and str(int(c)) == c for c in categories):
         categories = tuple(int(c) for c in categories)
     return Column.categorical(classes.name, classes.codes, categories)
+
+
+def prepare(
+    classifier: BaseBNClassifier, rows: LabelledTable, began: float | None = None
+) -> TrainingRows:
+    """The rows as the classifier learns from them; warnings say what is done."""
+    classifier.check_parameters()
+    return TrainingRows.of(survey_rows(rows), classifier.table_settings(), began)
+
+
+def print_hints(rows: TrainingRows, quiet: bool) -> DataReport:
+    """Print what should give pause and is not in the warnings of a fit, on stderr."""
+    report = inspect_rows(rows)
+    for hint in report.hints:
+        note(f"data: {in_options(hint)}", quiet)
+    return report
 
 
 def encode_rows(rows: LabelledTable, settings: TableSettings) -> EncodedData:

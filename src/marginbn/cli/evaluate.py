@@ -1,4 +1,4 @@
-"""``marginbn evaluate``: cross-validated quality, next to simpler methods."""
+"""Commands on a table: ``inspect`` (what it holds) and ``evaluate`` (cross-validated quality)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 from marginbn.cli import options
-from marginbn.cli.inspect_table import prepare, tell_hints
 from marginbn.cli.running import DONE, OPEN_GAP, note, print_json, print_text, text_width
 from marginbn.exceptions import DataWarning
 from marginbn.network.wording import align, percent, seconds, share
@@ -21,6 +20,35 @@ if TYPE_CHECKING:
     from marginbn.classifiers.evaluation import FoldScore, FoldScores
     from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import LabelledTable
+
+
+def inspect(
+    table: options.TableOptions,
+    missing: options.MissingOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Report what TABLE holds and what a fit would make of it.
+
+    Kinds, missing values, identifiers, empty and constant columns, rare categories and classes,
+    rows that each treatment of missing values would drop, parameters compared with rows. For a
+    file without --target: what `marginbn learn` would make of it, where no column is a class.
+    """
+    from marginbn.cli.data import feature_kinds, is_file_name, load_features, load_rows
+    from marginbn.data.inspection import inspect_data, inspect_rows, prepare_quietly
+
+    kinds = feature_kinds(table)
+    if table.target is None and is_file_name(table.table):
+        given: Any = {} if missing is None else {"missing": missing}
+        report = inspect_data(load_features(table), column_kinds=kinds, **given)
+    else:
+        model = options.ModelOptions(missing=missing)
+        classifier = options.build_classifier(model).set_params(column_kinds=kinds)
+        rows = prepare_quietly(load_rows(table), classifier.table_settings())
+        report = inspect_rows(rows)
+    if json:
+        print_json(report.to_dict())
+    else:
+        print_text(options.in_options(str(report)))
 
 
 def evaluate(
@@ -48,7 +76,7 @@ def evaluate(
 
     from marginbn.classifiers import MaxMarginBNClassifier
     from marginbn.classifiers.evaluation import cross_validate
-    from marginbn.cli.data import feature_kinds, load_rows
+    from marginbn.cli.data import feature_kinds, load_rows, prepare, print_hints
     from marginbn.report.comparison import simpler_methods
 
     chosen, (workers, _) = str(model.method), options.parse_jobs(search.jobs)
@@ -61,7 +89,7 @@ def evaluate(
         makers["max-margin"] = partial(MaxMarginBNClassifier, **shared)
     makers |= simpler_methods(own, own.column_kinds)
     rows = load_rows(table)
-    tell_hints(prepare(own, rows), quiet)
+    print_hints(prepare(own, rows), quiet)
     scores: dict[str, FoldScores] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # what is done with the data was told already

@@ -40,7 +40,7 @@ from marginbn.network.layout import Point, lay_out
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.array_types import FloatArray
 from marginbn.problem.structure import Structure
-from marginbn.report import comparison, contents, judgement, sections
+from marginbn.report import comparison, contents, sections
 from marginbn.report.charts import Markup, element, join
 from marginbn.report.effects import Group, effect_values
 from marginbn.report.learned import learned_page
@@ -232,7 +232,7 @@ def render(report: contents.Report) -> str:
     parts = {
         "case": ("Try a case", sections.write_case()),
         "effects": ("What each column does", sections.write_effects(report)),
-        "quality": ("How good it is", judgement.write_quality(report)),
+        "quality": ("How good it is", sections.write_quality(report)),
         "network": ("Arcs between columns", sections.write_network(report)),
         "details": ("Details", sections.write_details(report)),
     }
