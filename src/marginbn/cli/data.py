@@ -62,11 +62,11 @@ def load_source(options: TableOptions) -> Dataset:
     if is_file_name(options.table):
         target = options.named_target()
         table = read_file(options.table, options.encoding, kinds)
-        return Dataset(options.table, table, None, target, "")
+        return Dataset(options.table, table, None, target)
     known = load_dataset(options.table)
     test = None if known.test is None else as_table(known.test, kinds=kinds)
     train, target = as_table(known.train, kinds=kinds), options.target or known.target
-    return Dataset(known.name, train, test, target, known.description)
+    return Dataset(known.name, train, test, target)
 
 
 def long_stream(name: str, drop: Sequence[str] | None) -> Source | None:
@@ -155,14 +155,6 @@ def encoded_chunks(
     preparation, coding = classifier.preparation_, classifier.row_coding
     for block, codes in coded_blocks(preparation, coding, source, kept, may_lack=True):
         yield block, with_class_column(codes)
-
-
-def kept_column(block: pa.Table, name: str, is_text: bool) -> Any:
-    """A column as it stands in a block, to be written again."""
-    column = block.column(name)
-    if not is_text:
-        return column.combine_chunks()
-    return pc.utf8_trim_whitespace(column)
 
 
 def is_file_name(name: str) -> bool:

@@ -18,7 +18,6 @@ from marginbn.network.wording import align, percent, seconds, share
 
 if TYPE_CHECKING:
     from marginbn.classifiers.evaluation import FoldScore, FoldScores
-    from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import LabelledTable
 
 
@@ -140,7 +139,10 @@ def _describe(scores: dict[str, FoldScores], rows: LabelledTable, folds: int, me
     for name, result in scores.items():
         time = sum(fold.seconds for fold in result.folds)
         interval = f"{100 * result.half_width:.2f}"
-        measures = _measures(result.quality)
+        measured = result.quality
+        area = "-" if measured.auc is None else f"{measured.auc:.4f}"
+        measures = [percent(measured.balanced_accuracy), area]
+        measures += [f"{measured.log_loss:.4f}", f"{measured.brier:.4f}"]
         is_network = name not in (LOGISTIC, MAJORITY)  # which claim nothing
         ending = [percent(result.max_gap), seconds(time)] if is_network else ["", ""]
         table.append([str(name), percent(result.mean), interval, *measures, *ending])
@@ -165,9 +167,3 @@ def _verdict(scores: dict[str, FoldScores], method: str) -> list[str]:
     if own.all_proved:
         search = f"Every search of {method} ended with a proof of optimality."
     return [*wrap(search), *wrap(quality)]
-
-
-def _measures(quality: Quality) -> list[str]:
-    area = "-" if quality.auc is None else f"{quality.auc:.4f}"
-    balanced = percent(quality.balanced_accuracy)
-    return [balanced, area, f"{quality.log_loss:.4f}", f"{quality.brier:.4f}"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,7 +64,13 @@ def predict(
     so a table may be larger than the memory.
     """
     _do_without_pandas()
-    from marginbn.cli.data import write_csv_chunks, write_parquet_chunks
+    from marginbn.cli.data import (
+        check_columns,
+        find_kept,
+        open_rows,
+        write_csv_chunks,
+        write_parquet_chunks,
+    )
 
     try_outputs(output=output)
     classifier = load_checked(model, certificate)
@@ -73,9 +78,16 @@ def predict(
         from marginbn.report.summary import verdict
 
         note(f"{model}: {verdict(classifier)}", quiet)
-    with open_answers(classifier, rows, keep or [], proba) as chunks:
+    with open_rows(rows) as source:
+        kept = find_kept(keep or [], source.names)
+        check_columns(classifier, source.names, rows.allow_missing_columns)
+        chunks = _chunks(classifier, source, kept, proba)
         if json:
-            print_json(columns_of(chunks))
+            columns: dict[str, list[Any]] = {}
+            for chunk in chunks:
+                for name, part in chunk.to_pydict().items():
+                    columns.setdefault(name, []).extend(part)
+            print_json(columns)
         elif output is None:
             write_csv_chunks(data_stream(), chunks)
         elif is_stream(output):
@@ -103,36 +115,16 @@ def _do_without_pandas() -> None:
         del sys.meta_path[0]
 
 
-@contextmanager
-def open_answers(
-    classifier: BaseBNClassifier, rows: options.RowOptions, keep: Sequence[str], proba: bool
-) -> Iterator[Iterator[pa.Table]]:
-    """What is to be written, in chunks, from one pass over the rows."""
-    from marginbn.cli.data import check_columns, find_kept, open_rows
-
-    with open_rows(rows) as source:
-        kept = find_kept(keep, source.names)
-        check_columns(classifier, source.names, rows.allow_missing_columns)
-        yield _chunks(classifier, source, kept, proba)
-
-
-def columns_of(chunks: Iterable[pa.Table]) -> dict[str, list[Any]]:
-    """All answers at once, by the name of the column."""
-    columns: dict[str, list[Any]] = {}
-    for chunk in chunks:
-        for name, part in chunk.to_pydict().items():
-            columns.setdefault(name, []).extend(part)
-    return columns
-
-
 def _chunks(
     classifier: BaseBNClassifier, source: Source, kept: Sequence[str], proba: bool
 ) -> Iterator[pa.Table]:
+    """What is to be written, in one pass over the rows."""
     import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from marginbn.classifiers.base import log_posteriors
-    from marginbn.cli.data import encoded_chunks, kept_column
+    from marginbn.cli.data import encoded_chunks
 
     target = classifier.network_.variables[0]
     own = [f"P({label})" for label in target.states] if proba else [PROBABILITY]
@@ -145,7 +137,9 @@ def _chunks(
     for chunk, codes in encoded_chunks(classifier, source, kept):
         joint = classifier.log_joint_of_codes(codes)
         posterior = np.exp(log_posteriors(joint))
-        columns = [kept_column(chunk, name, source.is_text) for name in kept]
+        columns: list[Any] = [chunk.column(name) for name in kept]  # as they stand in the file
+        if source.is_text:
+            columns = [pc.utf8_trim_whitespace(column) for column in columns]
         columns.append(classes.take(pa.array(joint.argmax(axis=1))))
         columns += [*posterior.T] if proba else [posterior.max(axis=1)]
         yield pa.table(columns, names=names)

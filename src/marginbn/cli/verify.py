@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 PROOF_TOLERANCE = 1e-6
 """As in marginbn.solvers.result, which is too heavy for --help; a test compares them."""
 
+_PAUSE = 5.0
+"""Seconds between two lines of progress."""
+
 STATEMENT = "Statement to be proved"
 statement_option = partial(typer.Option, rich_help_panel=STATEMENT)
 
@@ -351,7 +354,7 @@ def progress_on_stderr(quiet: bool) -> Progress:
 
     def report(done: int, total: int) -> None:
         now = time.perf_counter()
-        if now - last[0] > 5.0:
+        if now - last[0] > _PAUSE:
             last[0] = now
             note(f"checked {100 * done / total:.0f} % of the tree", quiet)
 
