@@ -28,7 +28,7 @@ from marginbn.cli.options import STDIN, RowOptions, TableOptions, in_options
 from marginbn.cli.running import note
 from marginbn.data import labelled
 from marginbn.data.columns import Column, WantedKind
-from marginbn.data.inspection import DataReport, inspect_rows
+from marginbn.data.inspection import RARE_COUNT, DataReport, inspect_rows
 from marginbn.data.labelled import CLASS_NAME, LabelledTable
 from marginbn.data.preparation import TableSettings, coded_blocks
 from marginbn.data.source import ARROW_SUFFIXES, Source
@@ -211,15 +211,22 @@ def labelled_rows(table: Table, target: str, drop: Iterable[str] | None = None) 
     return LabelledTable.of(features, labels, target or CLASS_NAME)
 
 
+MOST_NUMBERS = 20
+"""Whole numbers up to which a target may have few rows of each: more are a measurement."""
+
+
 def _class_column(column: Column) -> Column:
-    """The target as categories; a measured number is no class, whole numbers stay in order."""
+    """The target as categories; a measurement is no class, whole numbers stay in order."""
     if column.kind == "numeric":
         present = column.numbers[~column.missing]
-        if (present != np.floor(present)).any():
+        parts, n_different = present[present != np.floor(present)], len(np.unique(present))
+        held = f"measured numbers such as {parts[0]:g}" if len(parts) else ""
+        if n_different > MOST_NUMBERS and n_different * RARE_COUNT > len(present):
+            held = held or f"{n_different} different numbers in {len(present)} rows"
+        if held:
             raise InputError(
-                f"the target {column.name!r} holds measured numbers such as "
-                f"{present[present != np.floor(present)][0]:g}; choose a column of classes, or "
-                f"write --kind '{column.name}=categorical' to make every number a class"
+                f"the target {column.name!r} holds {held}; choose a column of classes, or write "
+                f"--kind '{column.name}=categorical' to make every number a class"
             )
     classes = column.as_kind("categorical")
     categories = classes.categories
