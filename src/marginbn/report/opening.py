@@ -73,8 +73,8 @@ def origin(report: Report) -> list[Child]:
     n_rows = classifier.n_samples_ + classifier.n_dropped_
     columns = counted(len(classifier.coding_.columns), "column")
     parts: list[Child] = [join("class ", charts.name(report.network.names[0]))]
-    if name := report.data_name or about.data_name:
-        parts.append(join("data ", charts.name(name)))
+    if about.data_name:
+        parts.append(join("data ", charts.name(about.data_name)))
     elif about.data_sha256 is not None:
         parts.append(f"data sha256 {about.data_sha256[:8]}")
     parts.append(f"{counted(n_rows, 'row')}, {columns}")
