@@ -177,7 +177,8 @@ def quality_verdict(
 def caution(classifier: BaseBNClassifier) -> str:
     """What to know about answers where columns are unknown; nothing for most models."""
     margin = classifiers.MaxMarginBNClassifier | classifiers.MaxMarginBNClassifierCV
-    if classifier.class_model_ is not None or not isinstance(classifier, margin):
+    has_one_class = len(classifier.classes_) == 1
+    if has_one_class or classifier.class_model_ is not None or not isinstance(classifier, margin):
         return ""
     return (
         "The structure was chosen to separate complete rows. Where columns are unknown, the answer "
