@@ -12,7 +12,7 @@ import pytest
 from typer.testing import Result
 
 from commands import run
-from marginbn import BNClassifier, NaiveBayesClassifier, TANClassifier
+from marginbn import BNClassifier, MaxMarginBNClassifier, NaiveBayesClassifier, TANClassifier
 from marginbn.classifiers.model_file import load_model, save_model
 from marginbn.data.labelled import CLASS_NAME
 from marginbn.data.table import as_table
@@ -253,3 +253,12 @@ def test_exports_say_what_they_do_not_hold(trained: tuple[Path, Path], tmp_path:
     )
     expected = load_model(model).network_.posterior_array(CLASS_NAME, {"Sex": "male"})
     np.testing.assert_allclose([*asked["posterior"]["class"].values()], expected, atol=1e-12)
+
+
+def test_no_caution_where_there_is_one_class(tmp_path: Path) -> None:
+    """Every answer is the same, whatever is known."""
+    path = tmp_path / "m.json"
+    save_model(MaxMarginBNClassifier().fit([["a"], ["b"]], ["yes", "yes"]), path)
+    result = run("ask", path)
+    assert result.exit_code == 0
+    assert result.stderr == ""

@@ -276,7 +276,7 @@ def test_everything_listed_can_be_loaded(monkeypatch: pytest.MonkeyPatch) -> Non
     listed = list_datasets()
     assert {info.origin for info in listed} == {"bundled", "generated"}
     for info in listed:
-        data = load_dataset(info.name, origin=info.origin)
+        data = load_dataset(info.name)
         sizes = [data.train.n_rows] + ([] if data.test is None else [data.test.n_rows])
         assert data.name == info.name
         assert info.description.endswith(f"{' + '.join(map(str, sizes))} rows")
@@ -287,15 +287,11 @@ def test_unknown_names_get_suggestions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MARGINBN_DATA", raising=False)
     with pytest.raises(InputError, match=r"'irys'; try iris.*MARGINBN_DATA"):
         load_dataset("irys")
-    with pytest.raises(InputError, match="origin must be"):
-        load_dataset("iris", origin="web")
-    with pytest.raises(InputError, match="no data set 'iris'"):
-        load_dataset("iris", origin="generated")
 
 
 def test_dataset_parts_must_agree() -> None:
     table = as_table([["a", "b"]], names=["x", "class"])
     with pytest.raises(InputError, match="same columns"):
-        Dataset("d", table, table.drop("x"), "class", "")
+        Dataset("d", table, table.drop("x"), "class")
     with pytest.raises(InputError, match="'target'"):
-        Dataset("d", table, None, "target", "")
+        Dataset("d", table, None, "target")

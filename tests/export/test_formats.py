@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +28,9 @@ SUFFIXES = [(s, form.name) for form in NETWORK_FORMATS.values() for s in form.su
 
 def test_every_format_has_its_functions() -> None:
     for form in NETWORK_FORMATS.values():
-        assert form._find("network_to")
-        assert bool(form._find("load")) is form.readable
+        assert form.function("network_to")
+        module = import_module(f"marginbn.export.{form.module}")
+        assert hasattr(module, f"load_{form.name}") is form.readable
     suffixes = [suffix for suffix, _ in SUFFIXES]
     assert len(set(suffixes)) == len(suffixes)
 

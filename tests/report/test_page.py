@@ -477,9 +477,11 @@ def test_the_page_says_what_kind_of_model_it_is(default: BNClassifier) -> None:
     assert "Not used name ." in text
 
 
-def test_the_header_says_where_it_comes_from(default, monkeypatch):
+def test_the_header_says_where_it_comes_from(default, monkeypatch, tmp_path):
+    """The table is that of the fit, not one that the report is given."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    text = Page(make_report(default, data_name="customers.csv").html).text
+    save_model(default, tmp_path / "m.json", data_name="customers.csv")
+    text = Page(make_report(load_model(tmp_path / "m.json")).html).text
     expected = (
         "What predicts left class left · data customers.csv · 200 rows, 3 columns · "
         f"learned 14 November 2023 · marginbn {__version__}"

@@ -17,10 +17,8 @@ from marginbn import __version__
 from marginbn.cli import (
     evaluate,
     fit,
-    inspect_table,
     learn,
     model,
-    predict,
     problems,
     questions,
     verify,
@@ -114,9 +112,9 @@ problem_app = typer.Typer(
 app.add_typer(problem_app, name="problem")
 
 for _app, _function, _epilog in (
-    (app, inspect_table.inspect, None),
+    (app, evaluate.inspect, None),
     (app, fit.fit, EXIT_CODES_HELP),
-    (app, predict.predict, None),
+    (app, questions.predict, None),
     (app, questions.explain, None),
     (app, questions.ask, None),
     (app, evaluate.evaluate, EXIT_CODES_HELP),

@@ -24,9 +24,11 @@ import typer
 
 from marginbn.classifiers.base import BaseBNClassifier
 from marginbn.classifiers.validation import check_shape
-from marginbn.cli.options import STDIN, RowOptions, TableOptions
+from marginbn.cli.options import STDIN, RowOptions, TableOptions, in_options
+from marginbn.cli.running import note
 from marginbn.data import labelled
 from marginbn.data.columns import Column, WantedKind
+from marginbn.data.inspection import RARE_COUNT, DataReport, inspect_rows
 from marginbn.data.labelled import CLASS_NAME, LabelledTable
 from marginbn.data.preparation import TableSettings, coded_blocks
 from marginbn.data.source import ARROW_SUFFIXES, Source
@@ -61,11 +63,11 @@ def load_source(options: TableOptions) -> Dataset:
     if is_file_name(options.table):
         target = options.named_target()
         table = read_file(options.table, options.encoding, kinds)
-        return Dataset(options.table, table, None, target, "")
+        return Dataset(options.table, table, None, target)
     known = load_dataset(options.table)
     test = None if known.test is None else as_table(known.test, kinds=kinds)
     train, target = as_table(known.train, kinds=kinds), options.target or known.target
-    return Dataset(known.name, train, test, target, known.description)
+    return Dataset(known.name, train, test, target)
 
 
 def long_stream(name: str, drop: Sequence[str] | None) -> Source | None:
@@ -156,14 +158,6 @@ def encoded_chunks(
         yield block, with_class_column(codes)
 
 
-def kept_column(block: pa.Table, name: str, is_text: bool) -> Any:
-    """A column as it stands in a block, to be written again."""
-    column = block.column(name)
-    if not is_text:
-        return column.combine_chunks()
-    return pc.utf8_trim_whitespace(column)
-
-
 def is_file_name(name: str) -> bool:
     """Whether a name on the command line means a file rather than a data set."""
     path = Path(name)
@@ -218,15 +212,22 @@ def labelled_rows(table: Table, target: str, drop: Iterable[str] | None = None) 
     return LabelledTable.of(features, labels, target or CLASS_NAME)
 
 
+MOST_NUMBERS = 20
+"""Whole numbers up to which a target may have few rows of each: more are a measurement."""
+
+
 def _class_column(column: Column) -> Column:
-    """The target as categories; a measured number is no class, whole numbers stay in order."""
+    """The target as categories; a measurement is no class, whole numbers stay in order."""
     if column.kind == "numeric":
         present = column.numbers[~column.missing]
-        if (present != np.floor(present)).any():
+        parts, n_different = present[present != np.floor(present)], len(np.unique(present))
+        held = f"measured numbers such as {parts[0]:g}" if len(parts) else ""
+        if n_different > MOST_NUMBERS and n_different * RARE_COUNT > len(present):
+            held = held or f"{n_different} different numbers in {len(present)} rows"
+        if held:
             raise InputError(
-                f"the target {column.name!r} holds measured numbers such as "
-                f"{present[present != np.floor(present)][0]:g}; choose a column of classes, or "
-                f"write --kind '{column.name}=categorical' to make every number a class"
+                f"the target {column.name!r} holds {held}; choose a column of classes, or write "
+                f"--kind '{column.name}=categorical' to make every number a class"
             )
     classes = as_kind(column, "categorical")
     categories = classes.categories
@@ -235,6 +236,22 @@ def _class_column(column: Column) -> Column:
     elif all(isinstance(c, str) and c.isdecimal() and str(int(c)) == c for c in categories):
         categories = tuple(int(c) for c in categories)
     return Column.categorical(classes.name, classes.codes, categories)
+
+
+def prepare(
+    classifier: BaseBNClassifier, rows: LabelledTable, began: float | None = None
+) -> TrainingRows:
+    """The rows as the classifier learns from them; warnings say what is done."""
+    classifier.check_parameters()
+    return TrainingRows.of(survey_rows(rows), classifier.table_settings(), began)
+
+
+def print_hints(rows: TrainingRows, quiet: bool) -> DataReport:
+    """Print what should give pause and is not in the warnings of a fit, on stderr."""
+    report = inspect_rows(rows)
+    for hint in report.hints:
+        note(f"data: {in_options(hint)}", quiet)
+    return report
 
 
 def encode_rows(rows: LabelledTable, settings: TableSettings) -> EncodedData:

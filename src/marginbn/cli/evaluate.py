@@ -1,4 +1,4 @@
-"""``marginbn evaluate``: cross-validated quality, next to simpler methods."""
+"""Commands on a table: ``inspect`` (what it holds) and ``evaluate`` (cross-validated quality)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,42 @@ from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 from marginbn.cli import options
-from marginbn.cli.inspect_table import prepare, tell_hints
 from marginbn.cli.running import DONE, OPEN_GAP, note, print_json, print_text, text_width
 from marginbn.exceptions import DataWarning
 from marginbn.network.wording import align, percent, seconds, share
 
 if TYPE_CHECKING:
     from marginbn.classifiers.evaluation import FoldScore, FoldScores
-    from marginbn.classifiers.measures import Quality
     from marginbn.data.labelled import LabelledTable
+
+
+def inspect(
+    table: options.TableOptions,
+    missing: options.MissingOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Report what TABLE holds and what a fit would make of it.
+
+    Kinds, missing values, identifiers, empty and constant columns, rare categories and classes,
+    rows that each treatment of missing values would drop, parameters compared with rows. For a
+    file without --target: what `marginbn learn` would make of it, where no column is a class.
+    """
+    from marginbn.cli.data import feature_kinds, is_file_name, load_features, load_rows
+    from marginbn.data.inspection import inspect_data, inspect_rows, prepare_quietly
+
+    kinds = feature_kinds(table)
+    if table.target is None and is_file_name(table.table):
+        given: Any = {} if missing is None else {"missing": missing}
+        report = inspect_data(load_features(table), column_kinds=kinds, **given)
+    else:
+        model = options.ModelOptions(missing=missing)
+        classifier = options.build_classifier(model).set_params(column_kinds=kinds)
+        rows = prepare_quietly(load_rows(table), classifier.table_settings())
+        report = inspect_rows(rows)
+    if json:
+        print_json(report.to_dict())
+    else:
+        print_text(options.in_options(str(report)))
 
 
 def evaluate(
@@ -48,7 +75,7 @@ def evaluate(
 
     from marginbn.classifiers import MaxMarginBNClassifier
     from marginbn.classifiers.evaluation import cross_validate
-    from marginbn.cli.data import feature_kinds, load_rows
+    from marginbn.cli.data import feature_kinds, load_rows, prepare, print_hints
     from marginbn.report.comparison import simpler_methods
 
     chosen, (workers, _) = str(model.method), options.parse_jobs(search.jobs)
@@ -61,7 +88,7 @@ def evaluate(
         makers["max-margin"] = partial(MaxMarginBNClassifier, **shared)
     makers |= simpler_methods(own, own.column_kinds)
     rows = load_rows(table)
-    tell_hints(prepare(own, rows), quiet)
+    print_hints(prepare(own, rows), quiet)
     scores: dict[str, FoldScores] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # what is done with the data was told already
@@ -112,7 +139,10 @@ def _describe(scores: dict[str, FoldScores], rows: LabelledTable, folds: int, me
     for name, result in scores.items():
         time = sum(fold.seconds for fold in result.folds)
         interval = f"{100 * result.half_width:.2f}"
-        measures = _measures(result.quality)
+        measured = result.quality
+        area = "-" if measured.auc is None else f"{measured.auc:.4f}"
+        measures = [percent(measured.balanced_accuracy), area]
+        measures += [f"{measured.log_loss:.4f}", f"{measured.brier:.4f}"]
         is_network = name not in (LOGISTIC, MAJORITY)  # which claim nothing
         ending = [percent(result.max_gap), seconds(time)] if is_network else ["", ""]
         table.append([str(name), percent(result.mean), interval, *measures, *ending])
@@ -137,9 +167,3 @@ def _verdict(scores: dict[str, FoldScores], method: str) -> list[str]:
     if own.all_proved:
         search = f"Every search of {method} ended with a proof of optimality."
     return [*wrap(search), *wrap(quality)]
-
-
-def _measures(quality: Quality) -> list[str]:
-    area = "-" if quality.auc is None else f"{quality.auc:.4f}"
-    balanced = percent(quality.balanced_accuracy)
-    return [balanced, area, f"{quality.log_loss:.4f}", f"{quality.brier:.4f}"]

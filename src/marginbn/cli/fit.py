@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbn.cli import options
-from marginbn.cli.inspect_table import prepare, tell_hints
 from marginbn.cli.running import (
     DONE,
     ERROR,
@@ -139,7 +138,14 @@ def learn_and_measure(
     quiet: bool,
 ) -> Outcome:
     """Fit the classifier to all rows, and measure on rows that it, or its double, has not seen."""
-    from marginbn.cli.data import feature_kinds, labelled_rows, load_source, long_stream
+    from marginbn.cli.data import (
+        feature_kinds,
+        labelled_rows,
+        load_source,
+        long_stream,
+        prepare,
+        print_hints,
+    )
 
     classifier.set_params(column_kinds=feature_kinds(table))
     stream = long_stream(table.table, table.drop)
@@ -158,7 +164,7 @@ def learn_and_measure(
     source = load_source(table)
     rows = labelled_rows(source.train, source.target, table.drop)
     prepared = prepare(classifier, rows, began)
-    report = tell_hints(prepared, quiet)
+    report = print_hints(prepared, quiet)
     with showing_progress(classifier, quiet):
         classifier.fit_prepared(prepared)
     if holdout is None and source.test is not None:

@@ -173,7 +173,6 @@ def report(
             classifier,
             **rows,
             title=title,
-            data_name=None if data is None else Path(data).name,
             n_folds=folds,
             on_fold=on_fold,
         )

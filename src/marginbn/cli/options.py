@@ -311,6 +311,10 @@ def usage_errors(option: str | None = None) -> Iterator[None]:
         raise typer.BadParameter(in_options(str(error)), param_hint=option) from None
 
 
+_OF_SEARCH = ("checkpoint", "dask")
+"""Fields of :class:`marginbn.Search` that have an option."""
+
+
 def build_classifier(
     model: ModelOptions,
     search: SearchOptions | None = None,
@@ -324,13 +328,9 @@ def build_classifier(
     cls: type[BaseBNClassifier] = getattr(marginbn, CLASSES[model.method])
     known = cls().get_params(deep=False).keys()
     n_jobs, address = parse_jobs(None if search is None else search.jobs)
-    fields: dict[str, Any] = {
-        "checkpoint": None if checkpoint is None else str(checkpoint),
-        "dask": address,
-    }
     with usage_errors("--p"):
         gamma = None if model.p is None else gamma_from_probability(model.p)
-    asked = {
+    asked: dict[str, Any] = {
         "gamma": gamma,
         "max_parents": model.max_parents,
         "missing": model.missing,
@@ -339,38 +339,29 @@ def build_classifier(
         "class_weight": parse_class_weight(model.class_weight),
         "n_jobs": n_jobs,
         "certificate": None if certificate is None else str(certificate),
+        "checkpoint": None if checkpoint is None else str(checkpoint),
+        "dask": address,
     }
-    given, fields = _not_none(asked), _not_none(fields)
+    given = {name: value for name, value in asked.items() if value is not None}
     if search is not None and search.time_limit is not None:
         given["time_limit"] = search.time_limit or None  # 0 stands for no limit
-    if model.method == "max-margin-cv":
-        given = _as_grids(given)
-    unknown = [name for name in given if name not in known]
-    for name in [*unknown, *([] if "search" in known else fields)]:
-        raise typer.BadParameter(
-            f"has no meaning with --method {model.method}", param_hint=option_name(name)
-        )
+    if model.method == "max-margin-cv":  # which chooses both itself
+        if "gamma" in given:
+            given["gammas"] = [given.pop("gamma")]
+        if (most := model.max_parents) is not None:
+            given["max_parents"] = tuple(range(1, most + 1)) or (most,)
+    for name in given:
+        if name not in known and not (name in _OF_SEARCH and "search" in known):
+            raise typer.BadParameter(
+                f"has no meaning with --method {model.method}", param_hint=option_name(name)
+            )
+    fields = {name: given.pop(name) for name in _OF_SEARCH if name in given}
     if fields:
         given["search"] = marginbn.Search(**fields)
     classifier = cls(**given)
     with usage_errors():
         classifier.check_parameters()
     return classifier
-
-
-def _not_none(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _as_grids(given: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a classifier that chooses gamma and the number of parents itself."""
-    grids = dict(given)
-    if "gamma" in grids:
-        grids["gammas"] = [grids.pop("gamma")]
-    if "max_parents" in grids:
-        most = grids["max_parents"]
-        grids["max_parents"] = tuple(range(1, most + 1)) or (most,)
-    return grids
 
 
 def parse_jobs(text: str | None) -> tuple[int | None, str | None]:

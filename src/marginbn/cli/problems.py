@@ -13,6 +13,7 @@ from marginbn.cli.running import (
     OPEN_GAP,
     ProgressLine,
     note,
+    note_proof,
     print_json,
     print_verdict,
     try_outputs,
@@ -127,9 +128,7 @@ def solve(
             n_jobs=search.jobs,
             certificate=certificate,
         )
-    if certificate is not None and certificate.exists():
-        command = f"marginbn verify {certificate} --data {scores}"
-        note(f"Proof in {certificate}; check it with `{command}`.", quiet)
+    note_proof(certificate, quiet, "--data", scores)
     if json:
         print_json(summarise_result(problem, result))
     else:

@@ -75,9 +75,15 @@ def note_files(output: Path | None, certificate: Path | None, table: str, quiet:
     """Where a model and its proof are, and the command that checks it."""
     if output is not None:
         note(f"Saved in {output}.", quiet)
+    note_proof(
+        certificate, quiet, *(() if output is None else ("--model", output, "--data", table))
+    )
+
+
+def note_proof(certificate: Path | None, quiet: bool, *about: str | Path) -> None:
+    """Where a proof is, if it was written, and the command that checks it."""
     if certificate is not None and certificate.exists():
-        words = ["marginbn", "verify", str(certificate)]
-        words += [] if output is None else ["--model", str(output), "--data", table]
+        words = map(str, ("marginbn", "verify", certificate, *about))
         note(f"Proof in {certificate}; check it with `{shlex.join(words)}`.", quiet)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marginbn.cli.options import EncodingOption, JsonOption, QuietOption, data_option
+from marginbn.cli.options import EncodingOption, JsonOption, QuietOption, RowOptions, data_option
 from marginbn.cli.running import (
     DONE,
     ERROR,
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 PROOF_TOLERANCE = 1e-6
 """As in marginbn.solvers.result, which is too heavy for --help; a test compares them."""
+
+_PAUSE = 5.0
+"""Seconds between two lines of progress."""
 
 STATEMENT = "Statement to be proved"
 statement_option = partial(typer.Option, rich_help_panel=STATEMENT)
@@ -86,6 +89,7 @@ def verify(
     """
     from marginbn.classifiers.claims import coding_record, match_table, verify_model
     from marginbn.classifiers.model_file import load_model
+    from marginbn.cli.data import open_rows
     from marginbn.export.jkl import load_scores
     from marginbn.proof.checker import verify_certificate
     from marginbn.proof.definition import given_scores
@@ -118,8 +122,9 @@ def verify(
             said = replace(said, score=found.score, listed=found.listed, data=found.data)
     elif data is not None and model is not None:
         try:
-            rows, trained_gap = match_table(model, content.data, open_table(data, encoding))
-            refuted = table_differences(rows, said)
+            with open_rows(RowOptions(data, encoding=encoding)) as table:
+                rows, trained_gap = match_table(model, content.data, table)
+            refuted = _differences(rows, said)
             said = replace(said, data=said.data or found.data)
         except DifferentError as reason:
             refuted = [str(reason)]
@@ -225,7 +230,7 @@ def read_statement(text: str | None) -> Statement:
         raise typer.BadParameter(str(error), param_hint="--statement") from None
 
 
-def table_differences(rows: Rows, said: Statement) -> list[str]:
+def _differences(rows: Rows, said: Statement) -> list[str]:
     """Where the columns and rows left out are not those that were asked for."""
     told = []
     if said.left_out is not None and {*said.left_out} != {*rows.left_out}:
@@ -233,17 +238,6 @@ def table_differences(rows: Rows, said: Statement) -> list[str]:
     if said.rows_left_out is not None and said.rows_left_out != rows.n_left_out:
         told.append(f"{counted(rows.n_left_out, 'row')} left out, not {said.rows_left_out}")
     return told
-
-
-def open_table(name: str, encoding: str) -> Any:
-    """The rows of a file or of a data set, to be read as a model reads them."""
-    from marginbn.cli.data import is_file_name
-    from marginbn.data.table import open_file, source_of_typed
-    from marginbn.datasets import load_dataset
-
-    if is_file_name(name):
-        return open_file(name, encoding=encoding)
-    return source_of_typed(load_dataset(name).train)
 
 
 # ------------------------------------------------------------------------------- what is printed
@@ -360,7 +354,7 @@ def progress_on_stderr(quiet: bool) -> Progress:
 
     def report(done: int, total: int) -> None:
         now = time.perf_counter()
-        if now - last[0] > 5.0:
+        if now - last[0] > _PAUSE:
             last[0] = now
             note(f"checked {100 * done / total:.0f} % of the tree", quiet)
 

@@ -50,38 +50,27 @@ class DatasetInfo(NamedTuple):
     description: str
 
 
-_RECIPES: dict[str, dict[str, tuple[Callable[[], Dataset], str]]] = {
-    "bundled": {
-        name: (partial(load_bundled, name, about), about)
-        for name, about in (
-            ("iris", "three iris species, 4 features, 150 rows"),
-            ("wine", "three wine cultivars, 13 features, 178 rows"),
-            ("breast_cancer", "tumour diagnosis, 30 features, 569 rows"),
-        )
-    },
-    "generated": {
-        "corral": (make_corral, "(A0 and A1) or (B0 and B1), 6 features, 128 rows"),
-        "mofn-3-7-10": (make_mofn, "3 of 7 bits, 10 features, 300 + 1024 rows"),
-        "waveform-21": (make_waveform, "noisy waves, 21 features, 5000 rows"),
-        "monks-1": (partial(make_monks, 1), "MONK's problem 1, 6 features, 124 + 432 rows"),
-        "monks-2": (partial(make_monks, 2), "MONK's problem 2, 6 features, 169 + 432 rows"),
-        "monks-3": (partial(make_monks, 3), "MONK's problem 3, 6 features, 122 + 432 rows"),
-        "led-7": (make_led, "faulty LED digits, 7 features, 1000 rows"),
-    },
+_BUNDLED = {
+    "iris": "three iris species, 4 features, 150 rows",
+    "wine": "three wine cultivars, 13 features, 178 rows",
+    "breast_cancer": "tumour diagnosis, 30 features, 569 rows",
 }
-"""What makes each data set, and one line about it, by origin."""
+"""One line about each data set of scikit-learn."""
+
+_GENERATED: dict[str, tuple[Callable[[], Dataset], str]] = {
+    "corral": (make_corral, "(A0 and A1) or (B0 and B1), 6 features, 128 rows"),
+    "mofn-3-7-10": (make_mofn, "3 of 7 bits, 10 features, 300 + 1024 rows"),
+    "waveform-21": (make_waveform, "noisy waves, 21 features, 5000 rows"),
+    "monks-1": (partial(make_monks, 1), "MONK's problem 1, 6 features, 124 + 432 rows"),
+    "monks-2": (partial(make_monks, 2), "MONK's problem 2, 6 features, 169 + 432 rows"),
+    "monks-3": (partial(make_monks, 3), "MONK's problem 3, 6 features, 122 + 432 rows"),
+    "led-7": (make_led, "faulty LED digits, 7 features, 1000 rows"),
+}
+"""What makes each of the others, and one line about it."""
 
 
-def load_dataset(name: str, *, origin: str | None = None) -> Dataset:
-    """Load a data set by name.
-
-    Parameters
-    ----------
-    name
-        One of the names in :func:`list_datasets`.
-    origin
-        ``"bundled"``, ``"generated"`` or ``"folder"``; by default the first of these that knows
-        the name, so that what a name means does not depend on the environment.
+def load_dataset(name: str) -> Dataset:
+    """Load a data set by name; a set of the folder never hides another.
 
     Examples
     --------
@@ -91,14 +80,13 @@ def load_dataset(name: str, *, origin: str | None = None) -> Dataset:
     >>> X.n_rows, X.n_columns, y[0]
     (178, 13, 'class_0')
     """
-    if origin not in (None, "bundled", "generated", "folder"):
-        raise InputError(f"origin must be bundled, generated, folder or None, got {origin!r}")
-    for source, recipes in _RECIPES.items():
-        if origin in (None, source) and name in recipes:
-            return recipes[name][0]()
-    if origin == "folder" or name in _folder_names():
+    if name in _BUNDLED:
+        return load_bundled(name)
+    if name in _GENERATED:
+        return _GENERATED[name][0]()
+    known = [info.name for info in list_datasets()]
+    if name in known:
         return load_folder_dataset(name)
-    known = [info.name for info in list_datasets() if origin in (None, info.origin)]
     close = difflib.get_close_matches(name, known, n=3) or known
     hint = "" if os.environ.get(VARIABLE) else f"; set {VARIABLE} to add a folder of your own"
     raise InputError(f"there is no data set {name!r}; try {', '.join(close)}{hint}")
@@ -113,13 +101,7 @@ def list_datasets() -> list[DatasetInfo]:
     >>> [info.name for info in list_datasets() if info.origin == "bundled"]
     ['iris', 'wine', 'breast_cancer']
     """
-    listed = [
-        DatasetInfo(name, origin, about)
-        for origin, recipes in _RECIPES.items()
-        for name, (_, about) in recipes.items()
-    ]
-    return listed + [DatasetInfo(name, "folder", f"from {VARIABLE}") for name in _folder_names()]
-
-
-def _folder_names() -> list[str]:
-    return list_folder_datasets() if os.environ.get(VARIABLE) else []
+    listed = [DatasetInfo(name, "bundled", about) for name, about in _BUNDLED.items()]
+    listed += [DatasetInfo(name, "generated", about) for name, (_, about) in _GENERATED.items()]
+    folder = list_folder_datasets() if os.environ.get(VARIABLE) else []
+    return listed + [DatasetInfo(name, "folder", f"from {VARIABLE}") for name in folder]

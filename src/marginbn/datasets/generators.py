@@ -20,8 +20,13 @@ from marginbn.exceptions import InputError
 from marginbn.problem.array_types import BoolArray, IntArray
 
 _MONKS_ARITIES = (3, 3, 2, 3, 4, 2)
+"""Values of the six attributes of the MONK's problems."""
+
 _MONKS_TRAIN_SIZES = {1: 124, 2: 169, 3: 122}
-_MONKS_NOISE = 0.05  # of the training labels of problem 3
+"""Training rows of each of the MONK's problems, as published."""
+
+_MONKS_NOISE = 0.05
+"""Share of the training labels of MONK's problem 3 that are flipped, as published."""
 
 # Rows: digits 0 to 9.
 # Columns: top, upper left, upper right, middle, lower left, lower right, bottom.
@@ -62,7 +67,7 @@ def make_corral() -> Dataset:
     features = np.column_stack([bits, np.where(agrees, label, 1 - label)])
     names = ("A0", "A1", "B0", "B1", "Irrelevant", "Correlated")
     train = _categorical_table(names, features, label, arities=(2,) * 6)
-    return Dataset("corral", train, None, CLASS_NAME, "(A0 and A1) or (B0 and B1), 128 rows")
+    return Dataset("corral", train, None, CLASS_NAME)
 
 
 def make_mofn(n_train: int = 300, seed: int = 0) -> Dataset:
@@ -88,8 +93,7 @@ def make_mofn(n_train: int = 300, seed: int = 0) -> Dataset:
     names = [f"Bit-{i}" for i in range(10)]
     test = _categorical_table(names, bits, label, arities=(2,) * 10)
     chosen = np.random.default_rng(seed).choice(len(bits), size=n_train, replace=False)
-    description = "at least 3 of 7 relevant bits, 3 irrelevant ones; tested on all 1024 settings"
-    return Dataset("mofn-3-7-10", test.take(chosen), test, CLASS_NAME, description)
+    return Dataset("mofn-3-7-10", test.take(chosen), test, CLASS_NAME)
 
 
 def make_waveform(n: int = 5000, seed: int = 0) -> Dataset:
@@ -122,7 +126,7 @@ def make_waveform(n: int = 5000, seed: int = 0) -> Dataset:
     values = u * waves[first] + (1 - u) * waves[second] + rng.standard_normal((n, 21))
     columns = [Column.numeric(f"x{i + 1}", values[:, i]) for i in range(21)]
     train = Table((*columns, _class_column(label, 3)))
-    return Dataset("waveform-21", train, None, CLASS_NAME, "noisy mixtures of two of three waves")
+    return Dataset("waveform-21", train, None, CLASS_NAME)
 
 
 def make_monks(problem: int, seed: int = 0) -> Dataset:
@@ -160,8 +164,7 @@ def make_monks(problem: int, seed: int = 0) -> Dataset:
     names = [f"a{i}" for i in range(1, 7)]
     train = _categorical_table(names, values[chosen], train_label, _MONKS_ARITIES, first=1)
     test = _categorical_table(names, values, label, _MONKS_ARITIES, first=1)
-    description = f"MONK's problem {problem}: a rule over six attributes"
-    return Dataset(f"monks-{problem}", train, test, CLASS_NAME, description)
+    return Dataset(f"monks-{problem}", train, test, CLASS_NAME)
 
 
 def make_led(n: int = 1000, noise: float = 0.1, seed: int = 0) -> Dataset:
@@ -187,7 +190,7 @@ def make_led(n: int = 1000, noise: float = 0.1, seed: int = 0) -> Dataset:
     segments = np.where(inverted, 1 - _LED_SEGMENTS[digit], _LED_SEGMENTS[digit])
     names = [f"segment{i}" for i in range(1, 8)]
     train = _categorical_table(names, segments, digit, arities=(2,) * 7, n_classes=10)
-    return Dataset("led-7", train, None, CLASS_NAME, "digits on a faulty seven-segment display")
+    return Dataset("led-7", train, None, CLASS_NAME)
 
 
 def _monks_label(problem: int, values: IntArray) -> IntArray:

@@ -41,8 +41,6 @@ class Dataset:
         Both include the class column.
     target
         Name of the class column.
-    description
-        One line about the set.
 
     Examples
     --------
@@ -56,7 +54,6 @@ class Dataset:
     train: Table
     test: Table | None
     target: str
-    description: str
 
     def __post_init__(self) -> None:
         self.train.column(self.target)
@@ -67,7 +64,7 @@ class Dataset:
             )
 
 
-def load_bundled(name: str, description: str) -> Dataset:
+def load_bundled(name: str) -> Dataset:
     """A data set that scikit-learn carries."""
     bunch: Any = getattr(import_module("sklearn.datasets"), f"load_{name}")()
     features = [
@@ -76,7 +73,7 @@ def load_bundled(name: str, description: str) -> Dataset:
     ]
     labels = [str(label) for label in bunch.target_names]
     target = Column.categorical(CLASS_NAME, np.asarray(bunch.target), labels)
-    return Dataset(name, Table((*features, target)), None, CLASS_NAME, description)
+    return Dataset(name, Table((*features, target)), None, CLASS_NAME)
 
 
 VARIABLE = "MARGINBN_DATA"
@@ -114,7 +111,7 @@ def load_folder_dataset(name: str, folder: str | PathLike[str] | None = None) ->
     train = _read_part(train_file, kinds)
     test_file = _find_file(path, f"{name}.test")
     test = None if test_file is None else _read_part(test_file, kinds)
-    return Dataset(name, train, test, CLASS_NAME, _describe(train, test))
+    return Dataset(name, train, test, CLASS_NAME)
 
 
 def list_folder_datasets(folder: str | PathLike[str] | None = None) -> list[str]:
@@ -190,9 +187,3 @@ def _read_part(path: Path, kinds: Mapping[str, str]) -> Table:
         part = read_rows(rows.select([name]), source if is_number else exact, {name: kind})
         columns += part.columns
     return Table(tuple(columns))
-
-
-def _describe(train: Table, test: Table | None) -> str:
-    rows = f"{train.n_rows} rows" if test is None else f"{train.n_rows} + {test.n_rows} rows"
-    n_classes = len(train.column(CLASS_NAME).categories)
-    return f"{rows}, {train.n_columns - 1} features, {n_classes} classes"

@@ -306,7 +306,9 @@ def unique_identifiers(texts: Sequence[str], prefix: str) -> list[str]:
     result: dict[int, str] = {}
     used: set[str] = set()
     for i, text in enumerate(texts):
-        is_kept = _is_safe(text) or (of_states and _WHOLE.fullmatch(text))
+        is_short = len(text) <= _MAX_LENGTH and _IDENTIFIER.fullmatch(text) is not None
+        is_safe = is_short and text.lower() not in KEYWORDS and not _MISREAD.search(text)
+        is_kept = is_safe or (of_states and _WHOLE.fullmatch(text))
         if is_kept and key(text) not in used:
             result[i] = text
             used.add(key(text))
@@ -322,12 +324,6 @@ def unique_identifiers(texts: Sequence[str], prefix: str) -> list[str]:
         result[i] = found
         used.add(key(found))
     return [result[i] for i in range(len(texts))]
-
-
-def _is_safe(text: str) -> bool:
-    if len(text) > _MAX_LENGTH or not _IDENTIFIER.fullmatch(text):
-        return False
-    return text.lower() not in KEYWORDS and not _MISREAD.search(text)
 
 
 def _nearest_identifier(text: str, prefix: str) -> str:

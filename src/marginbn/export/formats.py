@@ -42,17 +42,11 @@ class NetworkFormat:
 
     def to_text(self, network: BayesianNetwork) -> str:
         """The network as text."""
-        return str(self._find("network_to")(network))
+        return str(self.function("network_to")(network))
 
-    def load(self, path: PathLike) -> BayesianNetwork:
-        """Read the file."""
-        network: BayesianNetwork = self._find("load")(path)
-        return network
-
-    def _find(self, verb: str) -> Any:
-        """The function of the format's module, None if it has none."""
-        module = import_module(f"marginbn.export.{self.module}")
-        return getattr(module, f"{verb}_{self.name}", None)
+    def function(self, verb: str) -> Any:
+        """``network_to_NAME`` or ``load_NAME`` of the format's module."""
+        return getattr(import_module(f"marginbn.export.{self.module}"), f"{verb}_{self.name}")
 
 
 NETWORK_FORMATS: dict[str, NetworkFormat] = {
@@ -124,7 +118,7 @@ def load_network(
         )
     from marginbn.export.assembly import put_first
 
-    return put_first(found.load(path), target)
+    return put_first(found.function("load")(path), target)
 
 
 def find_format(path: PathLike, format: str | None = None) -> NetworkFormat:

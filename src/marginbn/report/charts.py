@@ -24,7 +24,10 @@ class Markup(str):
 Child = str | Markup
 
 _WIDTH, _HEIGHT = 380.0, 230.0
+"""Units of the drawing: as wide as a phone, so that text stays readable there."""
+
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 12.0, 14.0, 38.0
+"""Margins in the same units, with room for the numbers and titles of the axes."""
 
 
 def element(tag: str, *children: Child, **attributes: object) -> Markup:
@@ -52,12 +55,7 @@ def join(*children: Child) -> Markup:
 
 def name(text: str) -> Markup:
     """A name from the data, on its own in right-to-left text."""
-    return element("bdi", visible(text))
-
-
-def visible(text: str) -> str:
-    """A name that can be seen, even where there is nothing to see."""
-    return text if one_line(text).strip() else "(blank)"
+    return element("bdi", text if one_line(text).strip() else "(blank)")
 
 
 def table(header: list[Child], rows: list[list[Child]], **attributes: object) -> Markup:

@@ -43,8 +43,8 @@ class Report:
     ----------
     classifier
         Fitted.
-    title, data_name
-        Heading of the page, and the name of the table, None if unknown.
+    title
+        Heading of the page.
     effects
         What each value makes of the probabilities; None with one class, or where it is too much.
     judged
@@ -59,7 +59,6 @@ class Report:
 
     classifier: BaseBNClassifier
     title: str
-    data_name: str | None = None
     effects: tuple[Effect, ...] | None = None
     judged: Judged | None = None
     comparison: Comparison | None = None

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -17,7 +16,7 @@ from marginbn.network.network import BayesianNetwork
 from marginbn.network.svg import draw_figure
 from marginbn.network.wording import counted, percent, seconds
 from marginbn.report import summary
-from marginbn.report.summary import describe_tables, parents_by_name
+from marginbn.report.summary import comma_separated, describe_tables, parents_by_name
 from marginbn.solvers.result import PROOF_TOLERANCE
 
 
@@ -157,7 +156,7 @@ def _structure_lines(network: BayesianNetwork, width: int) -> list[str]:
         for sign, is_compelled in (("<-", True), ("--", False)):
             parents = structure.parents[child]
             own = [names[p] for p in parents if ((p, child) in graph.directed) == is_compelled]
-            words += _listed(sign, own)
+            words += [sign, *comma_separated(own)] if own else []
         if len(words) > 1:
             lines += wording.hanging("", words, width)
         elif child not in undirected:
@@ -166,15 +165,12 @@ def _structure_lines(network: BayesianNetwork, width: int) -> list[str]:
     alone = [i for i in range(network.n_variables) if i not in joined and i not in constant]
     titles = {"independent of all others:": alone, "left out (one value in all rows):": constant}
     for title, members in titles.items():
-        lines += wording.hanging("", _listed(title, [names[i] for i in members]), width)
+        if members:
+            words = [title, *comma_separated([names[i] for i in members])]
+            lines += wording.hanging("", words, width)
     if undirected:
         lines += ["", *textwrap.wrap(REVERSIBLE, width)]
     return lines
-
-
-def _listed(title: str, names: Sequence[str]) -> list[str]:
-    """A title and names with commas between them; nothing if there are no names."""
-    return [title, *(f"{name}," for name in names[:-1]), names[-1]] if names else []
 
 
 REVERSIBLE = (

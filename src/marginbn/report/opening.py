@@ -27,6 +27,9 @@ _SHOWN_WARNINGS = 4
 """Warnings that are open on the page; the others fold out."""
 
 _WELL_CALIBRATED, _FAIRLY_CALIBRATED = 0.03, 0.08
+"""Calibration errors up to which probabilities are called reliable, and from which only their order
+is to be used.
+"""
 
 _HOW_TO_MEASURE = (
     "Give labelled rows and a number of folds (n_folds=5; --data TABLE --folds 5), or test rows "
@@ -70,8 +73,8 @@ def origin(report: Report) -> list[Child]:
     n_rows = classifier.n_samples_ + classifier.n_dropped_
     columns = counted(len(classifier.coding_.columns), "column")
     parts: list[Child] = [join("class ", charts.name(report.network.names[0]))]
-    if name := report.data_name or about.data_name:
-        parts.append(join("data ", charts.name(name)))
+    if about.data_name:
+        parts.append(join("data ", charts.name(about.data_name)))
     elif about.data_sha256 is not None:
         parts.append(f"data sha256 {about.data_sha256[:8]}")
     parts.append(f"{counted(n_rows, 'row')}, {columns}")
@@ -253,15 +256,11 @@ def _write_deciding(report: Report) -> list[Markup]:
         element("li", element("b", charts.name(report.network.names[i])), *_ways(report, i))
         for i in features
     ]
-    words = join("Probability", _of_class(report), " if you know that alone.")
+    target, of_class = report.network.variables[0], Markup("")
+    if len(target.states) == 2:
+        of_class = join(" of ", charts.name(target.name), " = ", charts.name(target.states[1]))
+    words = join("Probability", of_class, " if you know that alone.")
     return [element("ol", *items, class_="deciding"), element("p", words, class_="small")]
-
-
-def _of_class(report: Report) -> Markup:
-    target = report.network.variables[0]
-    if len(target.states) != 2:
-        return Markup("")
-    return join(" of ", charts.name(target.name), " = ", charts.name(target.states[1]))
 
 
 def _ways(report: Report, i: int) -> list[Markup]:

@@ -40,7 +40,7 @@ from marginbn.network.layout import Point, lay_out
 from marginbn.network.network import BayesianNetwork
 from marginbn.problem.array_types import FloatArray
 from marginbn.problem.structure import Structure
-from marginbn.report import comparison, contents, judgement, sections
+from marginbn.report import comparison, contents, sections
 from marginbn.report.charts import Markup, element, join
 from marginbn.report.effects import Group, effect_values
 from marginbn.report.learned import learned_page
@@ -142,7 +142,6 @@ def make_report(
     X_test: Any = None,
     y_test: Any = None,
     title: str | None = None,
-    data_name: str | None = None,
     n_folds: int = 0,
     on_fold: comparison.OnFold | None = None,
 ) -> HTMLReport:
@@ -163,8 +162,8 @@ def make_report(
     X_test, y_test
         Rows that the classifier has not seen. If given, the classifier is measured on them, next to
         simpler methods that learn from ``X``.
-    title, data_name
-        Heading of the page, and what the table is called.
+    title
+        Heading of the page.
     n_folds
         Folds of a cross-validation on ``X`` that compares the method with simpler ones; 0 for none.
     on_fold
@@ -179,12 +178,18 @@ def make_report(
     True
     """
     if isinstance(classifier, BayesianNetworkLearner):
-        return _learner_report(classifier, (X, y, X_test, y_test), title)
+        if any(given is not None for given in (X, y, X_test, y_test)):
+            raise InputError(
+                "the report of a BayesianNetworkLearner takes no rows: leave out X and y"
+            )
+        check_is_fitted(classifier)
+        heading = title or "Bayesian network"
+        return HTMLReport(learned_page(classifier, heading), heading)
     _check_arguments(classifier, (X, y), (X_test, y_test), n_folds)
     rows = None if X is None else comparison.read_rows(classifier, X, y)
     test = None if X_test is None else comparison.read_rows(classifier, X_test, y_test)
     heading = title or f"What predicts {classifier.network_.names[0]}"
-    report, compared = contents.Report(classifier, heading, data_name), None
+    report, compared = contents.Report(classifier, heading), None
     try:
         if rows is not None and test is not None:
             compared = comparison.compare_on_test(classifier, rows, test)
@@ -196,17 +201,6 @@ def make_report(
         warnings.warn(note, UserWarning, stacklevel=2)
         report = replace(report, notes=(note,))
     return HTMLReport(render(contents.gather(report, (X, y), rows, compared)), heading)
-
-
-def _learner_report(
-    learner: BayesianNetworkLearner, rows: tuple[Any, ...], title: str | None
-) -> HTMLReport:
-    """The page of a network without a class, which has no measures on rows."""
-    if any(given is not None for given in rows):
-        raise InputError("the report of a BayesianNetworkLearner takes no rows: leave out X and y")
-    check_is_fitted(learner)
-    heading = title or "Bayesian network"
-    return HTMLReport(learned_page(learner, heading), heading)
 
 
 def _check_arguments(
@@ -232,7 +226,7 @@ def render(report: contents.Report) -> str:
     parts = {
         "case": ("Try a case", sections.write_case()),
         "effects": ("What each column does", sections.write_effects(report)),
-        "quality": ("How good it is", judgement.write_quality(report)),
+        "quality": ("How good it is", sections.write_quality(report)),
         "network": ("Arcs between columns", sections.write_network(report)),
         "details": ("Details", sections.write_details(report)),
     }

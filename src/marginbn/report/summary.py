@@ -177,7 +177,8 @@ def quality_verdict(
 def caution(classifier: BaseBNClassifier) -> str:
     """What to know about answers where columns are unknown; nothing for most models."""
     margin = classifiers.MaxMarginBNClassifier | classifiers.MaxMarginBNClassifierCV
-    if classifier.class_model_ is not None or not isinstance(classifier, margin):
+    has_one_class = len(classifier.classes_) == 1
+    if has_one_class or classifier.class_model_ is not None or not isinstance(classifier, margin):
         return ""
     return (
         "The structure was chosen to separate complete rows. Where columns are unknown, the answer "
@@ -280,14 +281,18 @@ def facts(classifier: BaseBNClassifier) -> list[tuple[str, str]]:
     network = classifier.network_
     free = network.n_parameters
     too_many = ", more than rows: expect overfitting" if free > classifier.n_samples_ else ""
+    n_lost, constant = classifier.n_dropped_, constant_features(network)
+    lost = f", {n_lost} left out for missing values" if n_lost else ""
+    features = str(network.n_variables - 1)
+    features += f", {len(constant)} constant: {wording.listing(constant)}" if constant else ""
     lines = [] if classifier.result_ is None else [("score", score_name(classifier))]
     if isinstance(classifier, classifiers.MaxMarginBNClassifierCV):
         lines.append(("chosen", _choice_text(classifier)))
     lines += _search_lines(classifier)
     lines += [
         ("classes", f"{network.n_classes}: {wording.listing(network.variables[0].states)}"),
-        ("rows", _rows_text(classifier)),
-        ("features", _features_text(network)),
+        ("rows", f"{classifier.n_samples_} learned from{lost}"),
+        ("features", features),
         ("decides", _deciding_text(classifier)),
         ("parameters", f"{free} free{too_many}"),
         ("trained", _trained_text(classifier)),
@@ -376,19 +381,6 @@ def _certificate_text(classifier: BaseBNClassifier) -> str:
     return f"checked: {numbers}, gap {percent(found.gap)}, {counted(found.n_leaves, 'case')}"
 
 
-def _rows_text(classifier: BaseBNClassifier) -> str:
-    parts = [f"{classifier.n_samples_} learned from"]
-    if classifier.n_dropped_:
-        parts.append(f"{classifier.n_dropped_} left out for missing values")
-    return ", ".join(parts)
-
-
-def _features_text(network: BayesianNetwork) -> str:
-    constant = constant_features(network)
-    text = str(network.n_variables - 1)
-    return f"{text}, {len(constant)} constant: {wording.listing(constant)}" if constant else text
-
-
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
@@ -420,19 +412,20 @@ def describe_structure(network: BayesianNetwork, width: int = 80) -> list[str]:
             groups.setdefault(tuple(parents), []).append(child)
     lines: list[str] = []
     for parents_of_group, children in groups.items():
-        *others, last = _comma_separated(children)
+        *others, last = comma_separated(children)
         if parents_of_group:
-            first, *more = _comma_separated(parents_of_group)
+            first, *more = comma_separated(parents_of_group)
             lines += wording.hanging("", [*others, f"{last} <- {first}", *more], width)
         else:
             lines += wording.hanging("", [*others, f"{last}: no parents"], width)
     if ignored:
-        lines += wording.hanging("", ["ignored:", *_comma_separated(ignored)], width)
+        lines += wording.hanging("", ["ignored:", *comma_separated(ignored)], width)
     return lines
 
 
-def _comma_separated(names: Sequence[str]) -> list[str]:
-    return [f"{name}," for name in names[:-1]] + [names[-1]]
+def comma_separated(names: Sequence[str]) -> list[str]:
+    """Names, all but the last with a comma."""
+    return [*(f"{name}," for name in names[:-1]), *names[-1:]]
 
 
 def describe_tables(network: BayesianNetwork, width: int = 80) -> str:

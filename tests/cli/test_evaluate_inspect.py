@@ -111,3 +111,15 @@ def test_baselines_lose_no_class_that_the_method_keeps(tmp_path: Path) -> None:
     assert result.exit_code == 0
     for method in json.loads(result.stdout)["methods"].values():
         assert [c["label"] for c in method["quality"]["classes"]] == ["no", "rare", "yes"]
+
+
+def test_whole_numbers_with_few_rows_each_are_no_classes(tmp_path: Path) -> None:
+    """A count such as an age is a measurement; with enough rows of each, numbers are classes."""
+    path = tmp_path / "ages.csv"
+    path.write_text("x,age\n" + "".join(f"{i % 3},{20 + i % 30}\n" for i in range(120)))
+    refused = run("inspect", path, "--target", "age")
+    assert refused.exit_code == 1
+    assert "the target 'age' holds 30 different numbers in 120 rows; choose" in refused.stderr
+    assert run("inspect", path, "-t", "age", "--kind", "age=categorical").exit_code == 0
+    path.write_text("x,age\n" + "".join(f"{i % 3},{20 + i % 30}\n" for i in range(150)))
+    assert run("inspect", path, "--target", "age").exit_code == 0
