@@ -48,7 +48,6 @@ TIED = 5000
 """Samples from which on groups prove more in the same time: with 60 s on adult (19 469 of them) a
 gap of .34 % instead of .98 %, and nursery (12 960) in a third of the time."""
 
-
 COPIES = 6
 """Coefficients of a group are held so many times: by row and column, and while it is split."""
 
@@ -147,14 +146,14 @@ class ForestRelaxation(Relaxation):
         is_tied = wants_groups(rows, problem, division)
         self.encoding = encode(problem, int(is_tied), run.look)
         self.tied: TiedRows | None = None
+        self.full = self.encoding.instance
         if self.encoding.coded is None:
-            self.full = inst = with_all_rows(self.encoding.instance)
+            self.full = with_all_rows(self.full)
         else:
             budget = division.rows or BranchBoundShape.LARGEST_ROWS
             self.tied = TiedRows(self.encoding, self.encoding.coded, budget, run.look)
-            self.full, inst = self.tied.full, self.tied.instance
+        inst = self.inst
         super().__init__(run, inst.magnitude)
-        self.inst = inst
         self._n_rivals = records.count_rows(inst) // inst.weights.size
         self._numbers = numbers  # candidate of the problem -> candidate of the certificate
         settings = settings_for(run.limits)
@@ -169,6 +168,11 @@ class ForestRelaxation(Relaxation):
         )
         self._is_root = True  # until the first visit is over
         self._gains = branching.new_pseudocosts(n)
+
+    @property
+    def inst(self) -> Instance:
+        """The samples, or the means of the groups."""
+        return self.full if self.tied is None else self.tied.instance
 
     @property
     def slack(self) -> float:
@@ -207,15 +211,16 @@ class ForestRelaxation(Relaxation):
             return TreeNode(-math.inf, claim.proof)
         if (box.allowed.sum(axis=1) == 1).all() and box.classes.sum() == 1:
             return self._single()
-        inherited = replace(state.majorant, bound=claim.bound)
         if not self._load_vertices(state):
             return TreeNode(-math.inf, claim.proof)
         majorant = self._tighten()
-        while majorant.bound > self.cutoff and self._split_groups(majorant.bound):
+        while majorant.bound > self.cutoff and self.tied is not None:
+            if not self.tied.look(self.bounding, majorant.bound - self.run.objective):
+                break
             majorant = min(self._tighten(), majorant, key=lambda known: known.bound)
         self._is_root = False
-        if inherited.bound < majorant.bound:
-            majorant = inherited
+        if claim.bound < majorant.bound:
+            majorant = replace(state.majorant, bound=claim.bound)
         is_leaf = majorant.bound <= self.cutoff
         if state.origin is not None:
             row, side, degradation, before = state.origin
@@ -226,14 +231,6 @@ class ForestRelaxation(Relaxation):
         if is_leaf:
             return TreeNode(majorant.bound, majorant.proof)
         return self._split(majorant)
-
-    def _split_groups(self, bound: float) -> bool:
-        """Split groups where the relaxed solution asks for it; whether any was."""
-        gap = bound - self.run.objective
-        if self.tied is None or not self.tied.look(self.bounding, gap):
-            return False
-        self.inst = self.tied.instance
-        return True
 
     def _cutoff(self) -> float:
         """The value that leaves are pruned at, as the kernels count."""
@@ -247,22 +244,14 @@ class ForestRelaxation(Relaxation):
         """One structure: its own score, proven by the weights that are tight for it."""
         slots = self.box.allowed.argmax(axis=1)
         vertex = np.append(slots, self.box.classes.argmax()).astype(np.int64)
-        self._offer(vertex)
-        margins = self._margins_of(vertex)
-        majorant = self._majorant(record.exact_shares(margins, self.inst.gamma), 1)
-        return TreeNode(majorant.bound, majorant.proof)
-
-    def _margins_of(self, vertex: IntArray) -> FloatArray:
-        """Margins of a structure, (samples or groups, rivals)."""
+        self.run.offer(self.encoding.selection(vertex))
         if self.tied is None:
             chosen = self.inst.columns[records.columns_of(self.inst, vertex)]
-            return np.asarray(chosen.sum(axis=0).reshape(-1, self._n_rivals))
-        margins = self.tied.margins_of(self.bounding, vertex)
-        self.inst = self.tied.instance
-        return margins
-
-    def _offer(self, vertex: IntArray) -> None:
-        self.run.offer(self.encoding.selection(vertex))
+            margins = np.asarray(chosen.sum(axis=0).reshape(-1, self._n_rivals))
+        else:
+            margins = self.tied.margins_of(self.bounding, vertex)
+        majorant = self._majorant(record.exact_shares(margins, self.inst.gamma), 1)
+        return TreeNode(majorant.bound, majorant.proof)
 
     def _load_vertices(self, state: BoxState) -> bool:
         """Inherited vertices that lie in the box, or the best one; False if the box is empty."""
@@ -271,8 +260,7 @@ class ForestRelaxation(Relaxation):
         inside = [contains(self.inst, self.box, vertex) for vertex in every]
         vertices, share = state.vertices[inside], state.share[inside]
         if len(vertices) == 0:
-            values = state.majorant.values
-            upper, _ = maximise(self.inst, self.box, values, self.oracle)
+            upper, _ = maximise(self.inst, self.box, state.majorant.values, self.oracle)
             if upper == -np.inf:
                 return False
             vertices, share = self.oracle.vertex[None, :].astype(np.int16), np.ones(1)
@@ -285,35 +273,27 @@ class ForestRelaxation(Relaxation):
 
     def _tighten(self) -> RoundedMajorant:
         """Run the compiled bounding and round the weights it ends with."""
-        best = self.run.objective - self.encoding.constant
-        self.incumbent.value[0] = best
+        self.incumbent.value[0] = self.run.objective - self.encoding.constant
         found = int(self.incumbent.found[0])
-        is_root = self._is_root
-        iterations = self.settings.root_iterations if is_root else self.settings.iterations
+        is_root, settings = self._is_root, self.settings
         outcome = bound_box(
             self.inst,
-            Context(self.full, self.inst, self.settings, self.incumbent, self.stop),
+            Context(self.full, self.inst, settings, self.incumbent, self.stop),
             self.box,
             self.bounding,
             self.oracle,
-            ROOT_ACCURACY if is_root else self.settings.accuracy,
-            math.inf if is_root else worth_of(self.settings, self._gains),
-            iterations,
+            ROOT_ACCURACY if is_root else settings.accuracy,
+            math.inf if is_root else worth_of(settings, self._gains),
+            settings.root_iterations if is_root else settings.iterations,
         )
         if self.incumbent.found[0] != found:
-            self._offer(self.incumbent.vertex)
+            self.run.offer(self.encoding.selection(self.incumbent.vertex))
         done = int(self.bounding.state.iterations) + ITERATIONS_OF_A_VISIT
         self.run.work += 1e-9 * done * iteration_time(self.inst)
-        return self._rounded(outcome == PRUNED)
-
-    # ------------------------------------------------------------------ weights
-
-    def _rounded(self, is_pruned: bool) -> RoundedMajorant:
-        """The margins reached as rounded weights."""
-        b, inst = self.bounding, self.inst
-        margins = b.t[: records.count_rows(inst)].reshape(-1, self._n_rivals)
-        shares = record.smooth_shares(margins, inst.gamma, float(b.state.smoothing))
-        return self.fewest_bits(is_pruned, lambda bits: self._majorant(shares, bits))
+        margins = self.bounding.t[: records.count_rows(self.inst)].reshape(-1, self._n_rivals)
+        smoothing = float(self.bounding.state.smoothing)
+        shares = record.smooth_shares(margins, self.inst.gamma, smoothing)
+        return self.fewest_bits(outcome == PRUNED, lambda bits: self._majorant(shares, bits))
 
     def _majorant(self, shares: FloatArray, bits: int) -> RoundedMajorant:
         """Shares of (M, rivals) rounded, and their bound over the present box."""
@@ -350,11 +330,10 @@ class ForestRelaxation(Relaxation):
                 branching.restrict(inst, self.child, kind, i, j, first)
             bound = -math.inf
             if propagate(inst, self.child):
-                values = majorant.values
-                upper, _ = maximise(inst, self.child, values, self.oracle)
+                upper, _ = maximise(inst, self.child, majorant.values, self.oracle)
                 bound = min(majorant.bound, majorant.constant + float(upper))
-            smoothing = float(b.state.smoothing)
-            state = BoxState(deepcopy(self.child), vertices, share, smoothing, majorant)
+            child, smoothing = deepcopy(self.child), float(b.state.smoothing)
+            state = BoxState(child, vertices, share, smoothing, majorant)
             side = 0 if kind == branching.NONE or first else 1
             if degradations[side] > 0:
                 row = branching.row_of(inst.n_features, kind, i, j)
