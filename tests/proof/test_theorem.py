@@ -12,7 +12,7 @@ from certificates import sealed
 from marginbn import Statement, verify_certificate
 from marginbn.problem.candidates import CandidateRule
 from marginbn.proof.certificate import Candidates, Certificate, Score
-from marginbn.proof.theorem import differences, probability, shown
+from marginbn.proof.theorem import probability, shown
 
 
 def with_rule(certificate: Certificate, **changes: object) -> Certificate:
@@ -89,10 +89,10 @@ def test_a_list_is_no_rule() -> None:
         Statement(required=()),
         Statement(forbidden=()),
     ):
-        [told] = differences(certificate, [wanted])
+        [told] = wanted.differences_of(Statement.of(certificate))
         assert "custom list" in told
     assert Statement.of(certificate).candidate_text().startswith("A CUSTOM LIST")
-    assert differences(certificate, [Statement(listed=len(listed))]) == []
+    assert Statement(listed=len(listed)).differences_of(Statement.of(certificate)) == []
 
 
 def test_variables_that_only_are_called_constant() -> None:

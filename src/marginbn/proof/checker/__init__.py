@@ -15,7 +15,7 @@ from marginbn.files import PathLike
 from marginbn.proof.certificate import Certificate
 from marginbn.proof.checker.verdict import Progress, Verdict, check
 from marginbn.proof.format import read_certificate
-from marginbn.proof.theorem import Statement, differences
+from marginbn.proof.theorem import Statement
 
 __all__ = ["Verdict", "verify_certificate"]
 
@@ -72,16 +72,14 @@ def verify_certificate(
     if not isinstance(certificate, Certificate):
         certificate = read_certificate(certificate)
     wanted = [expect] if isinstance(expect, Statement) else list(expect)
-    others = differences(certificate, wanted) if wanted else []
-    if others:
-        return Verdict(False, _another(others), certificate.objective, certificate.bound)
-    verdict = check(certificate, progress)
-    numbers = (verdict.objective, verdict.bound, verdict.gap)
-    unmet = [text for statement in wanted for text in statement.unmet_by(*numbers)]
-    if verdict and unmet:
-        return replace(verdict, verified=False, reason=_another(unmet))
-    return verdict
-
-
-def _another(told: list[str]) -> str:
-    return f"the certificate proves another statement: {'; '.join(told)}"
+    found = Statement.of(certificate)
+    told = [text for statement in wanted for text in statement.differences_of(found)]
+    verdict = Verdict(True, "", certificate.objective, certificate.bound)
+    if not told:
+        verdict = check(certificate, progress)
+        numbers = (verdict.objective, verdict.bound, verdict.gap)
+        told = [text for statement in wanted for text in statement.unmet_by(*numbers)]
+    if not verdict or not told:
+        return verdict
+    reason = f"the certificate proves another statement: {'; '.join(dict.fromkeys(told))}"
+    return replace(verdict, verified=False, reason=reason)
