@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -29,7 +29,7 @@ MOST_SHOWN = 8
 
 _RULE = ("max_parents", "class_restricted", "class_arcs", "required", "forbidden")
 
-_ASKED = ("objective", "gap", "coding", "left_out", "rows_left_out")
+ASKED = ("objective", "gap", "coding", "left_out", "rows_left_out")
 """Fields that no certificate says of itself."""
 
 
@@ -159,7 +159,7 @@ class Statement:
 
     def differences_of(self, found: Statement) -> list[str]:
         """Where a statement that was found is not the one that is wanted here."""
-        wanted = ((name, part) for name, part in self.write().items() if name not in _ASKED)
+        wanted = ((name, part) for name, part in self.write().items() if name not in ASKED)
         pairs = ((name, part, getattr(found, name)) for name, part in wanted)
         return [_difference(*parts) for parts in pairs if not _same(*parts)]
 
@@ -180,69 +180,6 @@ class Statement:
         if self.gap is not None and not gap <= self.gap:
             told.append(f"the proved gap is {100 * gap:.2g} %, larger than {100 * self.gap:g} %")
         return told
-
-    def record(self) -> dict[str, Any]:
-        """For programs: everything that is stated, with arcs and parents by name."""
-        names = (f.name for f in fields(self) if f.name not in _ASKED)
-        record = {name: getattr(self, name) for name in names}
-        if self.target is None:
-            record["variables"] = record.pop("features")
-        if self.total_weight == math.inf:
-            record["total_weight"] = None  # JSON has no such number
-        if self.gamma is not None:
-            record["p"] = probability(self.gamma)
-        if self.structure is not None:
-            record["structure"] = {name: list(parents) for name, parents in self.structure}
-        return record | {"candidates": self.candidate_text()}
-
-    # --------------------------------------------------------------------------------- in words
-
-    def lines(self) -> Iterator[tuple[str, str]]:
-        """For people: label and text, most important first."""
-        yield "score", self.score_text()
-        if self.target is not None:
-            labels = f"{printable(self.target or '')}: {shown(self.classes)}"
-            yield "classes", f"{len(self.classes or ())} of {labels}"
-        kind = "features" if self.target is not None else "variables"
-        yield kind, f"{len(self.features or ())}: {shown(self.features)}"
-        if self.constant:
-            yield "constant", f"{shown(self.constant)} (neither parents nor children)"
-        if self.distinct_rows:
-            yield "rows", f"total weight {self.total_weight:.15g}, {self.distinct_rows} distinct"
-        yield "candidates", self.candidate_text()
-        if self.listed is None:
-            yield "required", _arcs_text(self.required)
-            yield "forbidden", _arcs_text(self.forbidden)
-        arcs = sum(len(parents) for _, parents in self.structure or ())
-        yield "structure", f"{arcs} arcs (in full with --json)"
-
-    def score_text(self) -> str:
-        """The score with its numbers, all digits."""
-        if self.gamma is not None:
-            kind = "soft margin" if self.score == "multiclass" else "binary soft margin"
-            p = probability(self.gamma)
-            return f"{kind}, gamma = {self.gamma!r} (p = {p:.6g}), smoothing {self.smoothing!r}"
-        if self.score == "given":
-            return "the sum of local scores that were given"
-        size = self.equivalent_sample_size
-        text = str(self.score).upper()
-        return text if size is None else f"{text}, equivalent sample size {size!r}"
-
-    def candidate_text(self) -> str:
-        """The rule, or how much of all parent sets the list is."""
-        if self.score == "given":
-            return f"the {self.listed} parent sets that have a score, and no others"
-        if self.listed is not None:
-            sets = f"A CUSTOM LIST of {self.listed} parent sets"
-            return f"{sets}; nothing is proved about structures outside of it"
-        if self.target is None and self.max_parents == len(self.features or ()) - 1:
-            return "all sets of parents"
-        text = f"all sets of at most {self.max_parents} parent{'s' * (self.max_parents != 1)}"
-        if self.class_arcs == "all":
-            text += ", the class among them; the class itself has none"
-        elif self.class_restricted:
-            text += ", for features none or with the class among them"
-        return text
 
 
 def probability(gamma: float) -> float:
@@ -297,10 +234,6 @@ def _arcs(structure: NamedParents) -> NamedArcs:
 
 def _texts(items: Iterable[Any]) -> list[str]:
     return [" -> ".join(item) if isinstance(item, tuple) else str(item) for item in items]
-
-
-def _arcs_text(arcs: NamedArcs | None) -> str:
-    return f"{len(arcs)} arcs: {shown(_texts(arcs))}" if arcs else "no arcs"
 
 
 def shown(names: Sequence[str] | None) -> str:

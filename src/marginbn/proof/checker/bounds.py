@@ -332,6 +332,8 @@ class Forests:
         self, majorant: IntegerMajorant, allowed: NDArray[np.bool_], present: Edges, enough: int
     ) -> int:
         """Bound of a leaf; at most ``enough`` as soon as that is certain."""
+        if self.reason is not None:
+            raise RefutedError(f"forests bound nothing here: {self.reason}")
         n = self.space.n_variables - 1
         _, bonus_bits, penalty_bits = room(n + 1)
         bonus, penalty = 2**bonus_bits, 2**penalty_bits
@@ -368,7 +370,7 @@ class Forests:
 # ---------------------------------------------------------------------------------- clusters
 
 Coefficients = tuple[Integers, int]
-"""Of all candidates, (K,), and the right-hand side: coefficients . eta >= right-hand side."""
+"""Of all candidates, -1, 0 or 1, and the right-hand side: coefficients . eta >= right-hand side."""
 
 
 def _packing_row(space: Space, members: tuple[int, ...]) -> Coefficients:
@@ -434,11 +436,8 @@ class Clusters:
                 raise RefutedError(f"row {number} has the multiplier {y}, which is negative")
             step = math.floor(Fraction(y) / Fraction(2) ** self.certificate.grid)
             total -= step * rhs
-            if step * max(int(np.abs(coefficients).max()), 1) < limit:
-                values += step * coefficients
-            else:
-                values[:] = limit
-            if np.abs(values).max() >= limit:
+            values += min(step, limit) * coefficients  # these are -1, 0 or 1
+            if step >= limit or np.abs(values).max() >= limit:
                 raise RefutedError(f"row {number} has the multiplier {y}, which is too large")
         values[~allowed] = NOTHING
         best = np.maximum.reduceat(values, self._starts)
