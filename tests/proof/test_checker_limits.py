@@ -12,15 +12,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_format import tiny_certificate
+from test_certificate import tiny_certificate
 
 from certificates import sealed
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.problem.candidates import CandidateRule
-from marginbn.proof.certificate import EDGE, FOREST, Candidates, Certificate, Data
+from marginbn.proof.certificate import (
+    EDGE,
+    FOREST,
+    Candidates,
+    Certificate,
+    Data,
+    write_certificate,
+)
 from marginbn.proof.checker import verify_certificate
 from marginbn.proof.checker.bounds import IntegerMajorant, Majorants
-from marginbn.proof.format import write_certificate
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_format import tiny_certificate
+from test_certificate import tiny_certificate
 
 import oracles
 from certificates import certified, rebuild, sealed, second_opinion, with_header_text
@@ -28,14 +28,15 @@ from marginbn.proof.certificate import (
     CLUSTERS,
     EDGE,
     FOREST,
+    MAGIC,
     Candidates,
     Certificate,
     Data,
     Multipliers,
     Score,
+    encode_certificate,
 )
 from marginbn.proof.checker import verify_certificate
-from marginbn.proof.format import MAGIC, encode_certificate
 from problems import random_candidates, random_table, small_margin_problem
 
 FILE = Path(exact.__file__)

@@ -36,9 +36,9 @@ from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import drop_dominated
 from marginbn.problem.scores import get_local_score
 from marginbn.proof import write as searching
+from marginbn.proof.certificate import read_certificate
 from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.forest import ForestRelaxation
-from marginbn.proof.format import read_certificate
 from marginbn.proof.record import (
     RoundedMajorant,
     TreeNode,

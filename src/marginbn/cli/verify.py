@@ -87,10 +87,10 @@ def verify(
     from marginbn.classifiers.claims import coding_record, match_table, verify_model
     from marginbn.classifiers.model_file import load_model
     from marginbn.export.jkl import load_scores
+    from marginbn.proof.certificate import read_certificate
     from marginbn.proof.checker import verify_certificate
     from marginbn.proof.definition import given_scores
     from marginbn.proof.exact_model import DifferentError
-    from marginbn.proof.format import read_certificate
     from marginbn.proof.theorem import Statement
 
     said, content = read_statement(statement), read_certificate(certificate)

@@ -23,8 +23,7 @@ import numpy as np
 from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import is_dirichlet
-from marginbn.proof.certificate import DualWeights, NamedRow
-from marginbn.proof.format import part_type
+from marginbn.proof.certificate import DualWeights, NamedRow, part_type
 from marginbn.solvers.run import Run
 
 Decision = tuple[int, ...]

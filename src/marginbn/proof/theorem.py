@@ -15,8 +15,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from marginbn.files import MisfitError, decode, shorten
-from marginbn.proof.certificate import Certificate, Data
-from marginbn.proof.format import refuse_repeated_keys
+from marginbn.proof.certificate import Certificate, Data, refuse_repeated_keys
 
 NamedArcs = tuple[tuple[str, str], ...]
 NamedParents = tuple[tuple[str, tuple[str, ...]], ...]

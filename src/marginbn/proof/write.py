@@ -28,11 +28,11 @@ from marginbn.proof.certificate import (
     DualWeights,
     Multipliers,
     NamedRow,
+    write_certificate,
 )
 from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.definition import Definition
 from marginbn.proof.forest import ForestRelaxation
-from marginbn.proof.format import write_certificate
 from marginbn.proof.record import Relaxation, TreeNode, preorder
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.engine import is_interpreted

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from marginbn.files import PathLike
-from marginbn.proof.certificate import Certificate
+from marginbn.proof.certificate import Certificate, read_certificate
 from marginbn.proof.checker.verdict import Progress, Verdict, check
-from marginbn.proof.format import read_certificate
 from marginbn.proof.theorem import Statement
 
 __all__ = ["Verdict", "verify_certificate"]
