@@ -52,17 +52,11 @@ def verify_certificate(
     Examples
     --------
     >>> import os, tempfile
-    >>> import numpy as np
-    >>> from marginbn import (
-    ...     EncodedData, Statement, Variable, enumerate_candidates, margin_problem,
-    ...     solve_structure, verify_certificate,
-    ... )
-    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
-    >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
-    >>> problem = margin_problem(data, enumerate_candidates(2, 1), gamma=2.0)
+    >>> from marginbn import MaxMarginBNClassifier, Statement, verify_certificate
+    >>> X, y = [["red"], ["red"], ["blue"]] * 9, ["a", "a", "b"] * 9
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "proof.certificate")
-    ...     result = solve_structure(problem, certificate=path)
+    ...     clf = MaxMarginBNClassifier(gamma=2.0, certificate=path).fit(X, y)
     ...     verify_certificate(path).verified
     ...     verify_certificate(path, expect=Statement(gamma=3.0)).reason
     True

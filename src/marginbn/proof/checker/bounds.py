@@ -6,26 +6,21 @@ For u >= 0 with sum_c u_mc <= w_m and every structure with 0/1 choice eta,
          <= gamma sum_m (w_m - sum_c u_mc) + sum_k g_k eta_k,         g = A^T u,
 
 because a minimum is at most any weighted mean. So the right-hand side, maximised over the
-structures of a leaf or over more, bounds their scores. Decomposable scores are g themselves,
-without constant.
+structures of a leaf or over more, bounds their scores. Decomposable scores are g themselves.
 
-**Rounding.** u_mc = w_m parts / 2^bits has a relative error of 2^-53 in double precision; where a
-sample has several rivals, the u are made smaller by the factor 1 - 2^-50 first, so that u >= 0 and
-sum_c u_mc <= w_m hold exactly for the numbers at hand. These are the dual weights from here on.
-Coefficients are upper bounds of the true ones, exact multiples of 2^-44. A sum of R products errs
-by at most (R + 2) 2^-52 sum |a| u, whatever the order; more is added before rounding up to the
-grid. The constant has positive terms only and is enlarged by its relative error.
+**Rounding.** u_mc = w_m parts / 2^bits has a relative error of 2^-53; where a sample has several
+rivals, the u are made smaller by the factor 1 - 2^-50 first, so that u >= 0 and sum_c u_mc <= w_m
+hold exactly for the numbers at hand. Coefficients are upper bounds of the true ones, exact
+multiples of 2^-44. A sum of R products errs by at most (R + 2) 2^-52 sum |a| u, whatever the order;
+more is added before rounding up to the grid. The constant has positive terms only and is enlarged
+by its relative error.
 
-**Forests.** Here features are numbered from 0, the class is apart. A feature has the parents {} or
-{class}, which makes it a root, or {class, another feature}, which is an arc. The arcs form a
-forest, and a parent of the class has {}. For a fixed parent set of the class the best forest is a
-maximum arborescence of the graph in which one more node, numbered n, stands for "root".
-
-Whole numbers make large constants harmless: an arc that is not allowed weighs -2^f, an edge that
-must be there adds 2^b to both of its arcs, with 2^f >> n 2^b >> n |values|. A forest has at most
-one arc of each edge, so the best one has all edges that must be there unless no forest has.
-:func:`room` says how large values may be, so that nothing overflows 64 bits. Nothing here is
-compiled: NumPy and Python are all that has to be trusted.
+**Forests.** Features are numbered from 0 here. A feature has the parents {} or {class}, which makes
+it a root, or {class, another feature}, which is an arc. The arcs form a forest, and a parent of the
+class has {}. For a fixed parent set of the class the best forest is a maximum arborescence of the
+graph in which one more node, numbered n, stands for "root". An arc that is not allowed weighs -2^f,
+an edge that must be there adds 2^b to both of its arcs, with 2^f >> n 2^b >> n |values|: the best
+forest has all edges that must be there unless no forest has. By :func:`room` nothing overflows.
 
 **Clusters.** For y >= 0 and rows that hold for every structure of the leaf,
 
