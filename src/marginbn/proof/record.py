@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -37,12 +37,6 @@ class Proof:
     dual: DualWeights | None = None
     multipliers: tuple[tuple[NamedRow, float], ...] | None = None
 
-    @property
-    def nbytes(self) -> int:
-        """Memory, roughly."""
-        own = 0 if self.dual is None else self.dual.parts.nbytes
-        return own + 40 * len(self.multipliers or ()) + 100
-
 
 @dataclass(eq=False)
 class TreeNode:
@@ -55,16 +49,6 @@ class TreeNode:
     split: Decision | None = None
     sides: tuple[TreeNode, TreeNode] | None = None
     state: Any = None
-
-
-def preorder(root: TreeNode) -> Iterator[TreeNode]:
-    """All nodes, each before its children."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if node.sides is not None:
-            waiting += [node.sides[1], node.sides[0]]
 
 
 def smooth_shares(margins: FloatArray, gamma: float, smoothing: float) -> FloatArray:

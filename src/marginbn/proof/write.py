@@ -33,7 +33,7 @@ from marginbn.proof.certificate import (
 from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.definition import Definition
 from marginbn.proof.forest import ForestRelaxation
-from marginbn.proof.record import Relaxation, TreeNode, preorder
+from marginbn.proof.record import Relaxation, TreeNode
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.engine import is_interpreted
 from marginbn.solvers.branch_bound.kernels.bound import bound_box
@@ -92,7 +92,8 @@ class CertifyingSearch(SearchTree):
             visit = self.relaxation.visit(node)
             if visit.bound < node.bound:
                 node.bound, node.proof = visit.bound, visit.proof
-                self._nbytes += visit.proof.nbytes
+                dual, priced = visit.proof.dual, visit.proof.multipliers
+                self._nbytes += 100 + 40 * len(priced or ()) + (dual.parts.nbytes if dual else 0)
             node.split, node.sides = visit.split, visit.sides
         for side in node.sides or ():
             self._push(side)
@@ -235,9 +236,12 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
     assert run.selection is not None  # the search began with one
     tree, rows = list[int](), dict[NamedRow, int]()
     numbers, sets = dict[DualWeights, int](), dict[tuple[tuple[NamedRow, float], ...], int]()
-    for node in preorder(search.root):
-        if node.split is not None:
+    waiting = [search.root]
+    while waiting:
+        node = waiting.pop()
+        if node.split is not None and node.sides is not None:
             tree += node.split
+            waiting += node.sides[::-1]
             continue
         dual, priced = node.proof.dual, node.proof.multipliers
         number = 0 if dual is None else numbers.setdefault(dual, len(numbers))
