@@ -36,7 +36,7 @@ import hashlib
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
@@ -323,11 +323,7 @@ def decode_certificate(content: bytes, max_bytes: int = MAX_BYTES) -> Certificat
         raise MisfitError(f"the content unfolds to more than {max_bytes} bytes")
     if not unpacker.eof or unpacker.unused_data:
         raise MisfitError("the compressed content does not end where the file ends")
-    cursor = Cursor(memoryview(arrays))
-    certificate = _build(header, cursor)
-    if cursor.rest:
-        raise MisfitError("more bytes follow the last array")
-    return certificate
+    return _build(header, memoryview(arrays))
 
 
 def _unfold(unpacker: Any, packed: bytes | memoryview, size: int) -> bytes:
@@ -370,46 +366,50 @@ def refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-class Cursor:
-    """Hands out array after array."""
+Take = Callable[[Any, int, str], NDArray[Any]]
+"""Gives the next numbers of a type, so many of them; their name is for the message."""
 
-    def __init__(self, content: memoryview) -> None:
-        self.rest = content
 
-    def take(self, dtype: Any, count: int, what: str) -> NDArray[Any]:
-        """The next ``count`` numbers."""
-        size = count * np.dtype(dtype).itemsize
-        content, self.rest = self.rest[:size], self.rest[size:]
-        if len(content) != size:
+def _build(header: Header, arrays: memoryview) -> Certificate:
+    place = 0
+
+    def take(dtype: Any, count: int, what: str) -> NDArray[Any]:
+        nonlocal place
+        begin, place = place, place + count * np.dtype(dtype).itemsize
+        if place > len(arrays):
             raise MisfitError(f"{what} should have {count} entries, but the content ends before")
-        return np.frombuffer(content, dtype)
+        return np.frombuffer(arrays[begin:place], dtype)
 
-
-def _build(header: Header, cursor: Cursor) -> Certificate:
-    data = _data(header, cursor)
-    tree = cursor.take("<i4", header.tree, "tree")
+    data = _data(header, take)
+    tree = take("<i4", header.tree, "tree")
     groups = None
     if header.groups:
-        groups = cursor.take("<i4", header.n_samples, "groups").astype(np.int32)
+        groups = take("<i4", header.n_samples, "groups").astype(np.int32)
         if (groups < 0).any() or (groups >= header.groups).any():
             raise MisfitError("groups: must lie between 0 and the number of groups minus one")
     shape = header.groups or header.n_samples, header.score.n_rivals(data.arities[0])
+    if any(not 1 <= bits <= LARGEST_BITS for bits in header.duals):
+        raise MisfitError("header.duals: bits out of range")
+    parts = [take(part_type(bits), shape[0] * shape[1], "dual weights") for bits in header.duals]
+    multipliers = _multipliers(header.multipliers, take)
+    if place < len(arrays):
+        raise MisfitError("more bytes follow the last array")
     return Certificate(
         data=data,
         tree=tree,
-        duals=_duals(header.duals, shape, cursor),
-        multipliers=_multipliers(header.multipliers, cursor),
+        duals=tuple(map(DualWeights, header.duals, (own.reshape(shape) for own in parts))),
+        multipliers=multipliers,
         groups=groups,
         n_groups=header.groups,
         **{name: getattr(header, name) for name in AS_THEY_ARE},
     )
 
 
-def _data(header: Header, cursor: Cursor) -> Data:
+def _data(header: Header, take: Take) -> Data:
     names, states = zip(*header.variables, strict=True)
     n_samples = header.n_samples
-    codes = cursor.take("<i4", n_samples * len(names), "codes").reshape(len(names), n_samples).T
-    weights = cursor.take("<f8", n_samples, "weights")
+    codes = take("<i4", n_samples * len(names), "codes").reshape(len(names), n_samples).T
+    weights = take("<f8", n_samples, "weights")
     arities = np.array([len(s) for s in states])
     is_given, scores = header.score.name == "given", header.scores
     if is_given == (n_samples > 0) or (codes < 0).any() or (codes >= arities).any():
@@ -421,25 +421,15 @@ def _data(header: Header, cursor: Cursor) -> Data:
     return Data(names, states, codes.astype(np.int32), weights.astype(np.float64), scores)
 
 
-def _duals(
-    widths: tuple[int, ...], shape: tuple[int, int], cursor: Cursor
-) -> tuple[DualWeights, ...]:
-    if any(not 1 <= bits <= LARGEST_BITS for bits in widths):
-        raise MisfitError("header.duals: bits out of range")
-    kinds = map(part_type, widths)
-    parts = [cursor.take(kind, shape[0] * shape[1], "dual weights") for kind in kinds]
-    return tuple(map(DualWeights, widths, (own.reshape(shape) for own in parts)))
-
-
-def _multipliers(count: int, cursor: Cursor) -> tuple[Multipliers, ...]:
-    lengths = cursor.take("<i4", count, "multipliers").astype(np.int64)
+def _multipliers(count: int, take: Take) -> tuple[Multipliers, ...]:
+    lengths = take("<i4", count, "multipliers").astype(np.int64)
     if (lengths < 0).any():
         raise MisfitError("multipliers: lengths must not be negative")
     ends = np.concatenate([[0], np.cumsum(lengths)])
     if ends[-1] > MAX_MULTIPLIERS:
         raise ProblemTooLargeError(f"multipliers name {ends[-1]} rows, {MAX_MULTIPLIERS} at most")
-    rows = cursor.take("<i4", int(ends[-1]), "rows of the multipliers").tolist()
-    values = cursor.take("<f8", int(ends[-1]), "values of the multipliers").tolist()
+    rows = take("<i4", int(ends[-1]), "rows of the multipliers").tolist()
+    values = take("<f8", int(ends[-1]), "values of the multipliers").tolist()
     return tuple(
         Multipliers(tuple(rows[a:b]), tuple(values[a:b])) for a, b in pairwise(ends.tolist())
     )
