@@ -520,7 +520,7 @@ class Checker:
             for w, columns in self.columns_by_weight.items():
                 part = Counter(islice(states, begin, begin + len(columns[0])))
                 begin += len(columns[0])
-                if not found and w == self.unit:
+                if not found and w == 1:
                     found = part
                 else:
                     found.update({x: w * n for x, n in part.items()})
