@@ -32,7 +32,7 @@ from typer.testing import CliRunner
 
 from marginbn.cli import app
 from marginbn.proof import exact
-from marginbn.proof.format import read_certificate
+from marginbn.proof.certificate import read_certificate
 
 Record = dict[str, Any]
 

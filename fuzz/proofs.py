@@ -28,10 +28,9 @@ from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, margin_problem
 from marginbn.problem.scores import get_local_score
 from marginbn.proof import exact
-from marginbn.proof.certificate import Certificate
+from marginbn.proof.certificate import MAGIC as CERTIFICATE
+from marginbn.proof.certificate import Certificate, read_certificate
 from marginbn.proof.checker import verify_certificate
-from marginbn.proof.format import MAGIC as CERTIFICATE
-from marginbn.proof.format import read_certificate
 from marginbn.scoring.local_scores import linear_problem
 from marginbn.solvers import solve_structure
 

@@ -29,7 +29,7 @@ from marginbn.exceptions import CheckpointWarning, InputError
 from marginbn.export.formats import save_network
 from marginbn.export.jkl import save_scores
 from marginbn.problem.problem import StructureProblem
-from marginbn.proof.format import write_certificate
+from marginbn.proof.certificate import write_certificate
 from marginbn.report.page import make_report
 from marginbn.solvers.checkpoint import Checkpoint, Saved, SearchState
 from marginbn.solvers.milp import write_formulation

@@ -25,7 +25,7 @@ from marginbn import (
     verify_model,
 )
 from marginbn.classifiers.base import BaseBNClassifier
-from marginbn.proof.format import read_certificate
+from marginbn.proof.certificate import read_certificate
 from marginbn.report.summary import is_proved, summarise, verdict
 
 

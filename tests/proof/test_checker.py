@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_certificate import tiny_certificate
 from test_checker_bounds import best_of_leaf
-from test_format import tiny_certificate
 
 from certificates import certified, sealed, verify_certificate
 from marginbn.problem.candidates import enumerate_candidates

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_format import tiny_certificate
+from test_certificate import tiny_certificate
 
 from certificates import sealed, verify_certificate
 from marginbn.problem.candidates import CandidateRule

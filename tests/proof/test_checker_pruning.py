@@ -14,8 +14,7 @@ import pytest
 import oracles
 from certificates import second_opinion
 from marginbn import EncodedData, Variable, local_scores, solve_structure, verify_certificate
-from marginbn.proof.certificate import Certificate
-from marginbn.proof.format import read_certificate
+from marginbn.proof.certificate import Certificate, read_certificate
 
 SCORES = ("mdl", "aic", "bdeu", "k2", "loglik")
 ARITIES = (2, 3, 2, 2, 4, 2)

@@ -18,10 +18,9 @@ from marginbn.problem.candidates import CandidateRule, enumerate_candidates
 from marginbn.problem.encoded import Variable
 from marginbn.problem.problem import StructureProblem
 from marginbn.proof import exact
-from marginbn.proof.certificate import Candidates, Certificate, Score
+from marginbn.proof.certificate import Candidates, Certificate, Score, encode_certificate
 from marginbn.proof.checker import verify_certificate
 from marginbn.proof.checker.statement import best_sets
-from marginbn.proof.format import encode_certificate
 
 Scored = list[list[tuple[tuple[int, ...], float]]]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_format import tiny_certificate
+from test_certificate import tiny_certificate
 
 import oracles
 from certificates import certified, rebuild, sealed, second_opinion, with_header_text
@@ -27,14 +27,15 @@ from marginbn.proof.certificate import (
     CLUSTERS,
     EDGE,
     FOREST,
+    MAGIC,
     Candidates,
     Certificate,
     Data,
     Multipliers,
     Score,
+    encode_certificate,
 )
 from marginbn.proof.checker import verify_certificate
-from marginbn.proof.format import MAGIC, encode_certificate
 from marginbn.scoring.local_scores import linear_problem
 from problems import random_candidates, random_table, small_margin_problem
 
@@ -211,9 +212,13 @@ def test_log_gamma_of_whole_numbers() -> None:
 FORMULAS = sorted({str(entry.certificate) for entry in SCORES.values()})
 
 
+@pytest.mark.parametrize("weights", [(), (1.0, 0.3), (0.47, 1.0), (1.0, 2.7, 3.32)])
 @pytest.mark.parametrize("name", FORMULAS)
-def test_local_scores_are_those_of_the_package(name: str) -> None:
-    data = random_table(np.random.default_rng(3), 40, 3, 3, weighted=True).encoded()
+def test_local_scores_are_those_of_the_package(name: str, weights: tuple[float, ...]) -> None:
+    """Of any weights, and of rows of weight one among others."""
+    data = random_table(np.random.default_rng(3), 40, 3, 3, weighted=True).encoded().merged()
+    if weights:
+        data = replace(data, weights=np.resize(weights, data.n_samples))
     problem = linear_problem(
         data, enumerate_candidates(4, 3, class_restricted=False), get_local_score(name, 2.5)
     )

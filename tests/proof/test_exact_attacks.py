@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_format import tiny_certificate
+from test_certificate import tiny_certificate
 from typer.testing import CliRunner
 
 from certificates import sealed
@@ -17,9 +17,17 @@ from marginbn.cli import app
 from marginbn.exceptions import InputError
 from marginbn.problem.candidates import CandidateRule
 from marginbn.proof import exact
-from marginbn.proof.certificate import CLUSTERS, Candidates, Certificate, Data, Multipliers, Score
+from marginbn.proof.certificate import (
+    CLUSTERS,
+    MAX_TREE,
+    Candidates,
+    Certificate,
+    Data,
+    Multipliers,
+    Score,
+    encode_certificate,
+)
 from marginbn.proof.checker import pruning, verify_certificate
-from marginbn.proof.format import MAX_TREE, encode_certificate
 
 
 def verdicts(content: Certificate | bytes, folder: Path) -> tuple[bool, bool]:

@@ -11,8 +11,12 @@ import pytest
 from certificates import rebuild, second_opinion, verify_certificate
 from marginbn import StructureProblem
 from marginbn.files import MisfitError
-from marginbn.proof.certificate import Certificate
-from marginbn.proof.format import decode_certificate, encode_certificate, read_certificate
+from marginbn.proof.certificate import (
+    Certificate,
+    decode_certificate,
+    encode_certificate,
+    read_certificate,
+)
 from marginbn.proof.write import solve_with_certificate
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_bound import BranchBoundSolver

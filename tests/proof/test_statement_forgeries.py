@@ -17,8 +17,7 @@ from typer.testing import CliRunner
 from certificates import sealed
 from marginbn.cli import app
 from marginbn.proof import exact
-from marginbn.proof.certificate import Candidates, Certificate
-from marginbn.proof.format import read_certificate, write_certificate
+from marginbn.proof.certificate import Candidates, Certificate, read_certificate, write_certificate
 
 Record = dict[str, Any]
 Change = Callable[[Record], None]

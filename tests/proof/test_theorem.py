@@ -10,15 +10,29 @@ from test_checker import tiny_certificate
 import certificates
 from certificates import sealed
 from marginbn import Statement, verify_certificate
+from marginbn.cli.verify import (
+    Checked,
+    candidate_text,
+    record_statement,
+    score_text,
+    statement_lines,
+)
 from marginbn.problem.candidates import CandidateRule
 from marginbn.proof.certificate import Candidates, Certificate, Score
-from marginbn.proof.theorem import differences, probability, shown
+from marginbn.proof.checker import Verdict
+from marginbn.proof.theorem import probability, shown
 
 
 def with_rule(certificate: Certificate, **changes: object) -> Certificate:
     rule = CandidateRule(1, True, (), (), ())
     rule = replace(rule, **changes)  # type: ignore[arg-type]
     return replace(certificate, candidates=Candidates(rule, ()))
+
+
+def lines_of(said: Statement) -> list[tuple[str, str]]:
+    """As ``marginbn verify`` prints it, without table and model."""
+    verdict = Verdict(True, "", 0.0, 0.0)
+    return list(statement_lines(Checked(said, said, None, None, None, [], [], [], verdict)))
 
 
 def test_a_certificate_meets_its_own_statement() -> None:
@@ -89,10 +103,10 @@ def test_a_list_is_no_rule() -> None:
         Statement(required=()),
         Statement(forbidden=()),
     ):
-        [told] = differences(certificate, [wanted])
+        [told] = wanted.differences_of(Statement.of(certificate))
         assert "custom list" in told
-    assert Statement.of(certificate).candidate_text().startswith("A CUSTOM LIST")
-    assert differences(certificate, [Statement(listed=len(listed))]) == []
+    assert candidate_text(Statement.of(certificate)).startswith("A CUSTOM LIST")
+    assert Statement(listed=len(listed)).differences_of(Statement.of(certificate)) == []
 
 
 def test_variables_that_only_are_called_constant() -> None:
@@ -116,14 +130,14 @@ def test_numbers_of_variables_that_do_not_exist_are_shown() -> None:
     said = Statement.of(forged)
     assert said.required is not None
     assert said.required[0][1] == "variable 99?"
-    assert dict(said.lines())["forbidden"].startswith("1 arcs: variable -1?")
+    assert dict(lines_of(said))["forbidden"].startswith("1 arcs: variable -1?")
 
 
 def test_scores_are_said_with_the_numbers_they_have() -> None:
     """And no others."""
     certificate = tiny_certificate()
     texts = {
-        name: Statement.of(replace(certificate, score=Score(name, 2.0, 0.5, 3.0))).score_text()
+        name: score_text(Statement.of(replace(certificate, score=Score(name, 2.0, 0.5, 3.0))))
         for name in ("multiclass", "binary", "mdl", "bdeu")
     }
     assert texts == {
@@ -141,8 +155,8 @@ def test_hostile_names_and_weights_are_said_without_harm() -> None:
     name = "VERIFIED" + chr(10) + chr(27) + "[2J"
     data = replace(certificate.data, names=(name, *certificate.data.names[1:]), weights=weights)
     said = Statement.of(replace(certificate, data=data))
-    assert said.record()["total_weight"] is None
-    assert all(text.isprintable() for _, text in said.lines())
+    assert record_statement(said)["total_weight"] is None
+    assert all(text.isprintable() for _, text in lines_of(said))
     told = Statement(features=(name,), structure=()).differences_of(said)
     assert all(text.isprintable() for text in told)
 

@@ -36,13 +36,12 @@ from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import drop_dominated
 from marginbn.problem.scores import get_local_score
 from marginbn.proof import write as searching
+from marginbn.proof.certificate import read_certificate
 from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.forest import ForestRelaxation
-from marginbn.proof.format import read_certificate
 from marginbn.proof.record import (
     RoundedMajorant,
     TreeNode,
-    Visit,
     exact_shares,
     quantise,
     smooth_shares,
@@ -204,7 +203,7 @@ def test_boxes_are_split_in_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             getattr(self.child, name)[:] = getattr(box, name)
         return bool(contains(self.inst, self.child, vertex.astype(np.int64)))
 
-    def divide(self: ForestRelaxation, majorant: RoundedMajorant) -> Visit:
+    def divide(self: ForestRelaxation, majorant: RoundedMajorant) -> TreeNode:
         visit = split(self, majorant)
         assert visit.sides is not None
         for vertex in self.bounding.vertices[: len(visit.sides[0].state.vertices)]:
@@ -244,7 +243,7 @@ def test_a_certificate_that_proves_less_is_told(
     problem = small_margin_problem(5, n_features=7, n_rows=80, gamma=2.0)
     visit, visits = ForestRelaxation.visit, []
 
-    def visit_the_root(self: ForestRelaxation, claim: TreeNode) -> Visit:
+    def visit_the_root(self: ForestRelaxation, claim: TreeNode) -> TreeNode:
         if visits:
             raise Stopped(Status.TIME_LIMIT)
         visits.append(claim)
@@ -283,7 +282,7 @@ def test_ctrl_c_writes_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """An interrupt in the certifying search is a normal ending, and no node is lost by it."""
     visit, visits = ForestRelaxation.visit, []
 
-    def interrupted(self: ForestRelaxation, claim: TreeNode) -> Visit:
+    def interrupted(self: ForestRelaxation, claim: TreeNode) -> TreeNode:
         visits.append(claim)
         if len(visits) == 5:
             raise KeyboardInterrupt

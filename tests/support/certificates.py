@@ -17,9 +17,8 @@ from marginbn.problem.margins import MarginRows
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import get_local_score
 from marginbn.proof import checker, exact
-from marginbn.proof.certificate import Certificate
+from marginbn.proof.certificate import MAGIC, Certificate, encode_certificate, read_certificate
 from marginbn.proof.checker.verdict import Progress
-from marginbn.proof.format import MAGIC, encode_certificate, read_certificate
 from marginbn.scoring.local_scores import linear_problem
 from marginbn.solvers import solve_structure
 

@@ -45,6 +45,7 @@ from marginbn.proof.certificate import (
     CLUSTERS,
     EDGE,
     FOREST,
+    MAGIC,
     Candidates,
     Certificate,
     Data,
@@ -52,9 +53,11 @@ from marginbn.proof.certificate import (
     Multipliers,
     NamedRow,
     Score,
+    decode_certificate,
+    encode_certificate,
+    part_type,
 )
 from marginbn.proof.checker import verify_certificate
-from marginbn.proof.format import MAGIC, decode_certificate, encode_certificate, part_type
 from marginbn.proof.theorem import Statement
 from marginbn.scoring.local_scores import linear_problem
 from problems import random_table

@@ -20,11 +20,10 @@ from marginbn.exceptions import InputError
 from marginbn.problem import scores
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import SCORES, DecomposableScore, get_local_score
-from marginbn.proof.certificate import Certificate, RowKind
+from marginbn.proof.certificate import Certificate, RowKind, read_certificate
 from marginbn.proof.checker import values, verify_certificate
 from marginbn.proof.checker.bounds import ROW_RULES
 from marginbn.proof.checker.values import decomposable_scores
-from marginbn.proof.format import read_certificate
 from marginbn.scoring.local_scores import linear_problem
 from marginbn.solvers import solve_structure
 from marginbn.solvers.branch_cut.cuts import Cut
@@ -136,7 +135,7 @@ import numpy as np
 from marginbn import EncodedData, Variable, enumerate_candidates, linear_problem
 from marginbn import solve_structure, verify_certificate
 from marginbn.problem.scores import bic
-from marginbn.proof.format import read_certificate
+from marginbn.proof.certificate import read_certificate
 
 codes = np.random.default_rng(0).integers(2, size=(40, 4))
 codes[:, 2] = codes[:, 0] ^ codes[:, 1]

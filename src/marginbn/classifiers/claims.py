@@ -28,10 +28,9 @@ from marginbn.exceptions import InputError
 from marginbn.export.native import network_to_dict
 from marginbn.problem.scores import SCORES
 from marginbn.proof import exact_model
-from marginbn.proof.certificate import Certificate, Data
+from marginbn.proof.certificate import Certificate, Data, read_certificate, refuse_repeated_keys
 from marginbn.proof.checker import Verdict, verify_certificate
 from marginbn.proof.checker.verdict import Progress
-from marginbn.proof.format import read_certificate, refuse_repeated_keys
 from marginbn.proof.theorem import Statement
 
 Model = BaseBNClassifier | BayesianNetworkLearner

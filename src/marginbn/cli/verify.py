@@ -91,10 +91,10 @@ def verify(
     from marginbn.classifiers.model_file import load_model
     from marginbn.cli.data import open_rows
     from marginbn.export.jkl import load_scores
+    from marginbn.proof.certificate import read_certificate
     from marginbn.proof.checker import verify_certificate
     from marginbn.proof.definition import given_scores
     from marginbn.proof.exact_model import DifferentError
-    from marginbn.proof.format import read_certificate
     from marginbn.proof.theorem import Statement
 
     said, content = read_statement(statement), read_certificate(certificate)
@@ -257,13 +257,28 @@ def summarise(checked: Checked) -> dict[str, object]:
         "leaves": verdict.n_leaves,
         "trained_gap": None if gap == math.inf else gap,
         "reservations": [] if checked.reason else checked.reservations,
-        "statement": checked.statement.record()
+        "statement": record_statement(checked.statement)
         | {
             "table_rows": None if rows is None else rows.n_rows,
             "table_rows_used": None if rows is None else len(rows.states),
             "left_out": None if rows is None else rows.left_out,
         },
     }
+
+
+def record_statement(found: Statement) -> dict[str, Any]:
+    """Everything that is stated, with arcs and parents by name."""
+    from marginbn.proof.theorem import ASKED, probability
+
+    said = {name: part for name, part in vars(found).items() if name not in ASKED}
+    if found.target is None:
+        said["variables"] = said.pop("features")
+    if found.total_weight == math.inf:
+        said["total_weight"] = None  # JSON has no such number
+    if found.gamma is not None:
+        said["p"] = probability(found.gamma)
+    said["structure"] = {name: list(parents) for name, parents in found.structure or ()}
+    return said | {"candidates": candidate_text(found)}
 
 
 def describe(checked: Checked, width: int = 80) -> str:
@@ -317,13 +332,35 @@ def rows_text(checked: Checked) -> str:
 
 
 def statement_lines(checked: Checked) -> Iterator[tuple[str, str]]:
-    """Lines of the statement, with what only the table and the model can tell."""
-    rows, gap, verdict = checked.rows, checked.trained_gap, checked.verdict
-    for label, text in checked.statement.lines():
-        is_rows = label == "rows" and rows is not None
-        yield label, f"{rows_text(checked)}, {text}" if is_rows else text
-        if label in ("features", "variables") and rows is not None and rows.left_out:
-            yield "LEFT OUT", f"{counted(len(rows.left_out), 'column')}: {listing(rows.left_out)}"
+    """Lines of the statement, most important first."""
+    from marginbn.proof.theorem import printable, shown
+
+    rows, gap, verdict, found = (
+        checked.rows,
+        checked.trained_gap,
+        checked.verdict,
+        checked.statement,
+    )
+    yield "score", score_text(found)
+    if found.target is not None:
+        labels = f"{printable(found.target)}: {shown(found.classes)}"
+        yield "classes", f"{len(found.classes or ())} of {labels}"
+    kind = "features" if found.target is not None else "variables"
+    yield kind, f"{len(found.features or ())}: {shown(found.features)}"
+    if rows is not None and rows.left_out:
+        yield "LEFT OUT", f"{counted(len(rows.left_out), 'column')}: {listing(rows.left_out)}"
+    if found.constant:
+        yield "constant", f"{shown(found.constant)} (neither parents nor children)"
+    if found.distinct_rows:
+        weight = f"total weight {found.total_weight:.15g}, {found.distinct_rows} distinct"
+        yield "rows", weight if rows is None else f"{rows_text(checked)}, {weight}"
+    yield "candidates", candidate_text(found)
+    if found.listed is None:
+        for label, arcs in (("required", found.required), ("forbidden", found.forbidden)):
+            names = shown([f"{parent} -> {child}" for parent, child in arcs or ()])
+            yield label, f"{len(arcs)} arcs: {names}" if arcs else "no arcs"
+    n_arcs = sum(len(parents) for _, parents in found.structure or ())
+    yield "structure", f"{n_arcs} arcs (in full with --json)"
     if gap is not None and gap < math.inf:
         within = percent(max(gap, PROOF_TOLERANCE))
         yield "tables", f"trained; penalised loss within {within} of its minimum"
@@ -331,6 +368,38 @@ def statement_lines(checked: Checked) -> Iterator[tuple[str, str]]:
     if not checked.reason:
         text += f": this structure {'is' if verdict.gap <= PROOF_TOLERANCE else 'may not be'}"
     yield "tolerance", text
+
+
+def score_text(found: Statement) -> str:
+    """The score with its numbers, all digits."""
+    from marginbn.proof.theorem import probability
+
+    if found.gamma is not None:
+        kind = "soft margin" if found.score == "multiclass" else "binary soft margin"
+        numbers = f"gamma = {found.gamma!r} (p = {probability(found.gamma):.6g})"
+        return f"{kind}, {numbers}, smoothing {found.smoothing!r}"
+    if found.score == "given":
+        return "the sum of local scores that were given"
+    size = found.equivalent_sample_size
+    text = str(found.score).upper()
+    return text if size is None else f"{text}, equivalent sample size {size!r}"
+
+
+def candidate_text(found: Statement) -> str:
+    """The rule, or how much of all parent sets the list is."""
+    if found.score == "given":
+        return f"the {found.listed} parent sets that have a score, and no others"
+    if found.listed is not None:
+        sets = f"A CUSTOM LIST of {found.listed} parent sets"
+        return f"{sets}; nothing is proved about structures outside of it"
+    if found.target is None and found.max_parents == len(found.features or ()) - 1:
+        return "all sets of parents"
+    text = f"all sets of at most {found.max_parents} parent{'s' * (found.max_parents != 1)}"
+    if found.class_arcs == "all":
+        text += ", the class among them; the class itself has none"
+    elif found.class_restricted:
+        text += ", for features none or with the class among them"
+    return text
 
 
 def _origin(checked: Checked) -> str:

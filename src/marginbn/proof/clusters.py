@@ -16,12 +16,11 @@ import numpy as np
 
 from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.problem.masks import ParentSets
-from marginbn.problem.problem import StructureProblem
 from marginbn.problem.structure import find_cycle
 from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, NamedRow
 from marginbn.proof.checker.bounds import ROW_RULES
-from marginbn.proof.record import Cutoff, Proof, Relaxation, RoundedMajorant, TreeNode, Visit
+from marginbn.proof.record import Proof, Relaxation, RoundedMajorant, TreeNode
 from marginbn.solvers.branch_cut.bound import Prices, feasible_multipliers
 from marginbn.solvers.branch_cut.branching import Chooser, Split, children_of
 from marginbn.solvers.branch_cut.engine import ASCENT_ROUNDS, ASCENTS, prepare
@@ -30,6 +29,7 @@ from marginbn.solvers.branch_cut.lp import Solution
 from marginbn.solvers.branch_cut.relaxation import HybridRelaxation, Relaxed, effort_at
 from marginbn.solvers.branch_cut.warm import EXPLICIT, Warm
 from marginbn.solvers.orders.ascent import dual_ascent
+from marginbn.solvers.run import Run
 
 MULTIPLIER_ROOM = 4.0
 """Values with their multipliers may become so many times as large as values without."""
@@ -105,17 +105,15 @@ class ClusterRelaxation(Relaxation):
     LEAF_BITS = (2, 4, 7, 11, 15, 20, 24)
     INNER_BITS = 15  # programmes are solved to more digits than Frank-Wolfe steps
 
-    def __init__(
-        self, problem: StructureProblem, numbers: IntArray, cutoff: Cutoff, seed: int
-    ) -> None:
-        self.shared = prepare(problem)
+    def __init__(self, run: Run, numbers: IntArray) -> None:
+        self.shared = prepare(run.problem)
         self.instance, self.pool = self.shared.instance, self.shared.pool
         sizes = np.abs(self.instance.linear)
         if self.instance.n_samples:
             sizes = sizes + self.instance.coefficients.magnitudes(self.instance.weights)
-        super().__init__(problem, cutoff, MULTIPLIER_ROOM * float(sizes.max(initial=0.0)))
-        self.relaxation = RecordingRelaxation(self.instance, self.pool, cutoff.run, seed)
-        self.finder = IncumbentSearch(self.instance, seed)
+        super().__init__(run, MULTIPLIER_ROOM * float(sizes.max(initial=0.0)))
+        self.relaxation = RecordingRelaxation(self.instance, self.pool, run, run.seed)
+        self.finder = IncumbentSearch(self.instance, run.seed)
         self.chooser = Chooser(self.relaxation, self.shared.costs)
         self._numbers = numbers[self.shared.original]
 
@@ -127,12 +125,12 @@ class ClusterRelaxation(Relaxation):
         """
         n = self.instance.n_variables
         allowed = np.ones(self.instance.n_candidates, dtype=bool)
-        known = self.shared.starts(self.cutoff.run.selection)[0]
+        known = self.shared.starts(self.run.selection)[0]
         pairs = self._first_rows()
         warm = self.shared.first_state(known, allowed, [number for number, _ in pairs])
         majorant = self._majorant(None, pairs, allowed)
         state = NodeState(allowed, np.zeros((n, n), dtype=bool), warm, 0, majorant)
-        return TreeNode(state, majorant.bound, majorant.proof)
+        return TreeNode(majorant.bound, majorant.proof, state=state)
 
     def _first_rows(self) -> Pairs:
         """Clusters of a linear problem that dual ascent raises, with their multipliers."""
@@ -149,12 +147,12 @@ class ClusterRelaxation(Relaxation):
 
     # ------------------------------------------------------------------ one node
 
-    def visit(self, claim: TreeNode) -> Visit:
+    def visit(self, claim: TreeNode) -> TreeNode:
         """Solve the node's programmes; a leaf if the rounded multipliers prune."""
         state: NodeState = claim.state
         counts = np.add.reduceat(state.allowed.astype(np.int64), self.instance.offsets[:-1])
         if counts.min() == 0:
-            return Visit(-math.inf, claim.proof)
+            return TreeNode(-math.inf, claim.proof)
         if counts.max() == 1:
             return self._single(claim, np.flatnonzero(state.allowed))
         self.relaxation.ray = ()
@@ -163,7 +161,7 @@ class ClusterRelaxation(Relaxation):
             state.warm,
             state.allowed,
             [self.pool.edge(int(i), int(j)) for i, j in edges],
-            self.cutoff.value,
+            self.cutoff,
             effort_at(self.instance, state.depth),
         )
         if relaxed.bound == -math.inf:
@@ -173,15 +171,15 @@ class ClusterRelaxation(Relaxation):
         majorant = self._rounded(state, relaxed)
         if claim.bound < majorant.bound:  # programmes that ended early may prove less
             majorant = replace(state.majorant, bound=claim.bound)
-        if majorant.bound <= self.cutoff.value:
-            return Visit(majorant.bound, majorant.proof)
+        if majorant.bound <= self.cutoff:
+            return TreeNode(majorant.bound, majorant.proof)
         if relaxed.point is not None and relaxed.prices is not None:
             chosen = self.finder.rounded(relaxed.point, relaxed.prices.values)
             if chosen is not None:
-                self.cutoff.run.offer(self.shared.original[chosen])
+                self.run.offer(self.shared.original[chosen])
         return self._split(state, relaxed, majorant)
 
-    def _single(self, claim: TreeNode, chosen: IntArray) -> Visit:
+    def _single(self, claim: TreeNode, chosen: IntArray) -> TreeNode:
         """One candidate per variable: its score, or a cycle that excludes it."""
         parents = [self.instance.candidates.parents[k] for k in chosen]
         cycle = find_cycle(parents)
@@ -196,26 +194,26 @@ class ClusterRelaxation(Relaxation):
                 margins.reshape(-1, self.instance.n_rivals), self.instance.gamma
             )
         if cycle is None:
-            self.cutoff.run.offer(self.shared.original[chosen])
+            self.run.offer(self.shared.original[chosen])
         majorant = self._majorant(shares, pairs, claim.state.allowed)
-        return Visit(majorant.bound, majorant.proof)
+        return TreeNode(majorant.bound, majorant.proof)
 
-    def _empty(self, claim: TreeNode) -> Visit | None:
+    def _empty(self, claim: TreeNode) -> TreeNode | None:
         """A multiple of the ray that takes the bound below the cutoff, if there is one."""
         allowed, ray = claim.state.allowed, self.relaxation.ray
-        height = self._majorant(None, (), allowed).bound - self.cutoff.value
+        height = self._majorant(None, (), allowed).bound - self.cutoff
         values, fall = self.relaxation.combine(ray)
         fall -= float(self.instance.group_maxima(np.where(allowed, values, -np.inf)).sum())
         if fall <= 0:
             return None
-        little = 1e-6 * (self.problem.scale + abs(self.cutoff.value))
+        little = 1e-6 * (self.problem.scale + abs(self.cutoff))
         scale = 1.01 * (max(height, 0.0) + little) / fall
         scaled = tuple((number, scale * y) for number, y in ray)
         majorant = self._majorant(None, scaled, allowed)
         largest = max((y for _, y in scaled), default=0.0)
-        if majorant.bound > self.cutoff.value or largest > self.largest:
+        if majorant.bound > self.cutoff or largest > self.largest:
             return None
-        return Visit(majorant.bound, majorant.proof)
+        return TreeNode(majorant.bound, majorant.proof)
 
     # ------------------------------------------------------------------ multipliers
 
@@ -224,7 +222,7 @@ class ClusterRelaxation(Relaxation):
         prices, allowed = relaxed.prices, state.allowed
         if not isinstance(prices, RecordedPrices):
             return replace(state.majorant, bound=self._bound(state.majorant, allowed))
-        prunes = self.instance.n_samples > 0 and relaxed.bound <= self.cutoff.value
+        prunes = self.instance.n_samples > 0 and relaxed.bound <= self.cutoff
         shares, pairs = prices.shares, prices.pairs
         return self.fewest_bits(prunes, lambda bits: self._majorant(shares, pairs, allowed, bits))
 
@@ -258,8 +256,8 @@ class ClusterRelaxation(Relaxation):
 
     # ------------------------------------------------------------------ splitting
 
-    def _split(self, state: NodeState, relaxed: Relaxed, majorant: RoundedMajorant) -> Visit:
-        cutoff, bound = self.cutoff.value, majorant.bound
+    def _split(self, state: NodeState, relaxed: Relaxed, majorant: RoundedMajorant) -> TreeNode:
+        cutoff, bound = self.cutoff, majorant.bound
         choice = self.chooser.choose(
             relaxed, bound, cutoff, state.allowed, state.present, state.depth
         )
@@ -268,8 +266,8 @@ class ClusterRelaxation(Relaxation):
             allowed, present = change.apply(state.allowed, state.present)
             below = min(bound, self._bound(majorant, allowed))
             child = NodeState(allowed, present, relaxed.warm, state.depth + 1, majorant)
-            made.append(TreeNode(child, below, majorant.proof))
-        return Visit(bound, majorant.proof, self._decision(choice.split), (made[0], made[1]))
+            made.append(TreeNode(below, majorant.proof, state=child))
+        return TreeNode(bound, majorant.proof, self._decision(choice.split), (made[0], made[1]))
 
     def _decision(self, split: Split) -> record.Decision:
         if split.kind == "edge":

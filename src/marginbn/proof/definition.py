@@ -109,18 +109,6 @@ def define_candidates(problem: StructureProblem) -> Candidates:
     return Candidates(rule, listed, 2.0 * problem.error + score_slack(problem))
 
 
-def _over_merged_rows(problem: StructureProblem, data: EncodedData) -> StructureProblem:
-    """The same problem, with a sample for each row of the merged data, in the same order: that is
-    what dual weights refer to.
-    """
-    merged = data.merged()
-    if problem.margins is None or np.array_equal(merged.codes, data.codes):
-        return problem
-    margins = problem.margins
-    rows = MarginRows(merged, problem.candidates, margins.kind, margins.smoothing)
-    return replace(problem, margins=rows, weights=merged.weights)
-
-
 @dataclass(frozen=True, eq=False)
 class Definition:
     """Everything of a certificate that is known before the search."""
@@ -138,13 +126,12 @@ class Definition:
 
         Its problem has the samples of the certificate: equal rows merged.
         """
-        behind = data_behind(problem)
-        if behind is None:
-            data = given_scores(problem)
-        else:
-            problem = _over_merged_rows(problem, behind)
-            data = define_data(behind)
-            data = replace(data, codes=np.ascontiguousarray(data.codes, dtype=np.int32))
+        behind, margins = data_behind(problem), problem.margins
+        data = given_scores(problem) if behind is None else define_data(behind)
+        if behind is not None and margins and not np.array_equal(data.codes, behind.codes):
+            merged = behind.merged()
+            rows = MarginRows(merged, problem.candidates, margins.kind, margins.smoothing)
+            problem = replace(problem, margins=rows, weights=merged.weights)
         shape = problem.candidates
         has_class = shape.is_class_restricted and shape.max_parents <= 2
         is_forest = has_class and not problem.is_linear

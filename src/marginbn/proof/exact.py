@@ -121,17 +121,6 @@ def log_gamma(x: Fraction) -> Interval:
     return floor - 1 - below[1], floor + 2 - below[0]
 
 
-class Memo(dict[int, Any]):
-    """A function of whole numbers, worked out once for each."""
-
-    def __init__(self, function: Callable[[int], Any]) -> None:
-        self.function = function
-
-    def __missing__(self, n: int) -> Any:
-        self[n] = self.function(n)
-        return self[n]
-
-
 def add(terms: Iterable[tuple[int, Interval]]) -> Interval:
     """Integers around the sum of factors times numbers."""
     lo = hi = 0
@@ -221,8 +210,6 @@ class Checker:
         for k, (i, _) in enumerate(self.candidates):
             self.groups[i].append(k)
         need(all(self.groups), "a variable has no candidate")
-        scores = [dict(own) for own in self.h.get("scores", ())]
-        self.given = [scores[i][s] for i, s in self.candidates] if scores else []
         self.read_proof()
 
     def take(self, code: str, count: int) -> tuple[Any, ...]:
@@ -238,6 +225,7 @@ class Checker:
         names, labels = ([v[a] for v in self.h["variables"]] for a in (0, 1))
         self.n, size, self.arities = len(names), self.h["n_samples"], [len(own) for own in labels]
         given = self.h.get("scores", ())
+        self.given = {(i, s): value for i, own in enumerate(given) for s, value in own}
         is_given = self.h["score"]["name"] == "given"
         whole = len(given) == self.n * is_given and is_given != (size > 0)
         readable(self.n > 0 and whole, "there are no data, or rows and scores")
@@ -263,7 +251,7 @@ class Checker:
         need(len(set(names)) == self.n, "two variables have the same name")
         need(-300 <= self.h["grid"] <= 64, "the grid makes no sense")
         ranged = all(least <= x <= most for x in (*map(Fraction, weights), *numbers))
-        ranged &= all(abs(value) <= most for own in given for _, value in own)
+        ranged &= all(abs(value) <= most for value in self.given.values())
         need(ranged, "score, weights: numbers must be positive, from 1e-100 to 1e100")
         need(self.arities[0] > 1 or not self.is_margin, "a margin needs two classes")
         self.unit = math.lcm(*(Fraction(x).denominator for x in (*weights, smoothing)))
@@ -411,24 +399,19 @@ class Checker:
     def local_score(self, k: int) -> Interval:
         """A decomposable score in units of 1 / (unit SCALE); absent states add nothing."""
         if self.given:
-            exact = self.given[k] * self.unit * SCALE
+            exact = self.given[self.candidates[k]] * self.unit * SCALE
             return math.floor(exact), -math.floor(-exact)
         (i, parents), r = self.candidates[k], self.arities[self.candidates[k][0]]
         penalties = {"mdl": log(self.total, self.unit), "aic": (2 * SCALE, 2 * SCALE)}
         low, high = penalties.get(self.score, (0, 0))
         twice = (r - 1) * math.prod(self.arities[p] for p in parents) * self.unit
-        value = self.sum_of(self.with_child(parents, i), Fraction(1))[0]
+        value = self.sum_of(tuple(sorted((*parents, i))), Fraction(1))[0]
         value -= self.sum_of(parents, self.prior_above(i))[0]
         return value - self.wrong + -twice * high // 2, value + self.wrong - twice * low // 2
 
     def prior_above(self, i: int) -> Fraction:
         """The prior count of a state of the parents of a variable, where it is not of BDeu."""
         return Fraction(self.arities[i] if self.score == "k2" else 1)
-
-    @cache  # noqa: B019
-    def rises(self, prior: Fraction) -> Memo:
-        """Integers around SCALE log Gamma(prior + n / unit) by n."""
-        return Memo(lambda n: log_gamma(prior + Fraction(n, self.unit)))
 
     def score_incumbent(self) -> tuple[Fraction, Fraction]:
         """What the incumbent scores, a structure of the problem."""
@@ -471,10 +454,8 @@ class Checker:
             unit = self.unit * SCALE
             return [(unit, self.h["candidates"]["loss"] * self.n * unit, local)]
         numbers = range(block * LANES, min(len(self.duals), (block + 1) * LANES))
-        logs = [
-            log for k in range(len(self.candidates)) for s in self.factors(k).values() for log in s
-        ]
-        shift = max([0, *(-lo for lo, _ in logs), *(hi for _, hi in logs)])
+        logs = chain(*chain(*(self.factors(k).values() for k in range(len(self.candidates)))))
+        shift = max((max(-lo, hi) for lo, hi in logs), default=0)
         lane = (self.total << 25).bit_length() + (2 * shift).bit_length()
         spare, every = [0] * len(numbers), range(self.arities[0])
         plus, minus = ([[0] * len(self.rows) for _ in every] for _ in range(2))
@@ -514,19 +495,19 @@ class Checker:
     # the sets of a rule that are not listed
 
     @cache  # noqa: B019
-    def f(self, prior: Fraction) -> Memo:
+    def f(self, prior: Fraction) -> Callable[[int], int]:
         """By a number of units: n log n, or log Gamma(prior + n) - log Gamma(prior), at least."""
         if not self.is_dirichlet:
-            return Memo(lambda n: n * log(n, 1)[0])
-        rises = self.rises(prior)
-        return Memo(lambda n: self.unit * (rises[n][0] - rises[0][1]))
+            return cache(lambda n: n * log(n, 1)[0])
+        first, unit = log_gamma(prior)[1], self.unit
+        return cache(lambda n: unit * (log_gamma(prior + Fraction(n, unit))[0] - first))
 
     @lru_cache(4096)  # noqa: B019
     def states(self, members: Set) -> list[int]:
         """The joint state of some variables in every row, rows of equal weight together."""
-        columns = [own[members[-1]] for own in self.columns_by_weight.values()] if members else []
         if not members:
             return [0] * len(self.rows)
+        columns = [own[members[-1]] for own in self.columns_by_weight.values()]
         r = self.arities[members[-1]]
         return [r * x + y for x, y in zip(self.states(members[:-1]), chain(*columns), strict=True)]
 
@@ -539,20 +520,14 @@ class Checker:
             for w, columns in self.columns_by_weight.items():
                 part = Counter(islice(states, begin, begin + len(columns[0])))
                 begin += len(columns[0])
-                if not found and w == self.unit:
+                if not found and w == 1:
                     found = part
                 else:
                     found.update({x: w * n for x, n in part.items()})
-            values = self.f(self.prior_of(members, prior))
-            self.known[members, prior] = sum(map(values.__getitem__, found.values())), len(found)
+            own = self.sample_size / math.prod(self.arities[v] for v in members)
+            f = self.f(own if self.score == "bdeu" else prior)
+            self.known[members, prior] = sum(map(f, found.values())), len(found)
         return self.known[members, prior]
-
-    def prior_of(self, members: Set, prior: Fraction) -> Fraction:
-        """The prior count of a joint state."""
-        if self.score != "bdeu":
-            return prior
-        size: Fraction = self.sample_size
-        return size / math.prod(self.arities[v] for v in members)
 
     def check_unlisted(self) -> None:
         """By size: a listed subset is as good as a set, or as all sets that contain it."""
@@ -613,7 +588,7 @@ class Checker:
         room = below + self.margin
         if price and max(-2 * price * q, ahead - above + self.wrong - price * q) <= room:
             return
-        value, cells = self.sum_of(self.with_child(whole, i), Fraction(1))
+        value, cells = self.sum_of(tuple(sorted((*whole, i))), Fraction(1))
         score = value - above + self.wrong - price * q
         if whole in listed:
             below = max(below, listed[whole])
@@ -624,11 +599,6 @@ class Checker:
             limit = -cells * log(r, 1)[0] * self.unit
         if limit > below + self.margin:
             found[s] = below, above, value
-
-    @staticmethod
-    def with_child(members: Set, i: int) -> Set:
-        """A family, in increasing order."""
-        return tuple(sorted((*members, i)))
 
     # the tree
 
@@ -680,23 +650,19 @@ class Checker:
             found = [Fraction(sum(best), fine)] if best else []
         else:
             slots = [{self.candidates[k][1]: values[k] for k in own} for own in usable]
-            found = list(
-                map(Fraction, self.bound_forests(slots, present, self.bound * unit - constant))
-            )
+            limit = self.bound * unit - constant
+            found = [Fraction(value) for value in self.bound_forests(slots, present, limit)]
         return max([self.objective, *((value + constant) / unit for value in found)])
 
     @cache  # noqa: B019
     def entries(self, kind: str, members: Set) -> list[tuple[int, int]]:
         """The candidates in a row, with coefficients that are not zero."""
-        every = (k for i in set(members) for k in self.groups[i])
-        return [(k, a) for k in every if (a := self.coefficient(kind, members, k))]
-
-    def coefficient(self, kind: str, members: Set, k: int) -> int:
-        """Of a candidate in a row."""
-        (child, parents), inside = self.candidates[k], set(members)
+        inside = set(members)
+        every = [(k, *self.candidates[k]) for i in inside for k in self.groups[i]]
         if kind == "packing":
-            return -int(inside <= {child, *parents})
-        return int(inside.isdisjoint(parents) == (kind == "cluster"))
+            return [(k, -1) for k, i, parents in every if inside <= {i, *parents}]
+        has_none = kind == "cluster"
+        return [(k, 1) for k, _, parents in every if inside.isdisjoint(parents) == has_none]
 
     def priced_rows(self, y: int, present: frozenset[Set]) -> Iterator[tuple[str, Set, Fraction]]:
         """Kind, members and multiplier of rows that hold in a leaf."""
@@ -930,7 +896,7 @@ def main(arguments: list[str]) -> int:
             told += check_model(checker, said, asked.model, asked.data)
         said |= {"data": found["data"]} if asked.data else {}
         told += [f"the gap is {show(gap, ROUND_CEILING)}"] * (gap > GAP)
-        keys = [key for key in found if key in (*NUMBERS, "data", "listed", *RULES)]
+        keys = (key for key in (*NUMBERS, "data", "listed", *RULES) if key in found)
         told += [f"not in the statement: {key}" for key in keys if key not in said]
     except Refuted as reason:
         print(f"NOT VERIFIED\n{reason}")  # noqa: T201

@@ -15,6 +15,7 @@ weights of an earlier, coarser grouping are given to the groups that each group 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
@@ -22,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.problem.array_types import CodeArray, FloatArray, IntArray
-from marginbn.problem.problem import StructureProblem
 from marginbn.proof import record
 from marginbn.proof.certificate import ARC, CANDIDATE, EDGE, DualWeights
-from marginbn.proof.record import Cutoff, Proof, Relaxation, RoundedMajorant, TreeNode, Visit
+from marginbn.proof.record import Proof, Relaxation, RoundedMajorant, TreeNode
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.kernels import branching, records
 from marginbn.solvers.branch_bound.kernels.bound import PRUNED, Context, Incumbent, bound_box
@@ -42,12 +42,11 @@ from marginbn.solvers.branch_bound.rows import RAREST_CHECK, WORTH, with_all_row
 from marginbn.solvers.branch_bound.schedule import iteration_time, settings_for
 from marginbn.solvers.counts import Poll
 from marginbn.solvers.memory import ACTIVE_VERTICES, KEPT_VERTICES, BranchBoundShape
-from marginbn.solvers.run import RowsInUse
+from marginbn.solvers.run import RowsInUse, Run
 
 TIED = 5000
 """Samples from which on groups prove more in the same time: with 60 s on adult (19 469 of them) a
 gap of .34 % instead of .98 %, and nursery (12 960) in a third of the time."""
-
 
 COPIES = 6
 """Coefficients of a group are held so many times: by row and column, and while it is split."""
@@ -139,29 +138,27 @@ class ForestRelaxation(Relaxation):
     LEAF_BITS = (2, 3, 5, 7, 11, 15, 20)
     INNER_BITS = 7
 
-    def __init__(
-        self, problem: StructureProblem, numbers: IntArray, cutoff: Cutoff, rows: RowsInUse
-    ) -> None:
-        run = cutoff.run
+    def __init__(self, run: Run, numbers: IntArray, rows: RowsInUse) -> None:
+        problem = run.problem
         division = BranchBoundShape.of(problem).divide(run.memory)
         if rows == "auto" and problem.n_samples >= TIED:
             rows = "groups"
         is_tied = wants_groups(rows, problem, division)
         self.encoding = encode(problem, int(is_tied), run.look)
         self.tied: TiedRows | None = None
+        self.full = self.encoding.instance
         if self.encoding.coded is None:
-            self.full = inst = with_all_rows(self.encoding.instance)
+            self.full = with_all_rows(self.full)
         else:
             budget = division.rows or BranchBoundShape.LARGEST_ROWS
             self.tied = TiedRows(self.encoding, self.encoding.coded, budget, run.look)
-            self.full, inst = self.tied.full, self.tied.instance
-        super().__init__(problem, cutoff, inst.magnitude)
-        self.inst = inst
+        inst = self.inst
+        super().__init__(run, inst.magnitude)
         self._n_rivals = records.count_rows(inst) // inst.weights.size
         self._numbers = numbers  # candidate of the problem -> candidate of the certificate
-        settings = settings_for(cutoff.run.limits)
+        settings = settings_for(run.limits)
         # a little beyond the cutoff, so that rounded weights still reach it
-        self.settings = settings._replace(stale=0.0, gap=0.7 * cutoff.gap)
+        self.settings = settings._replace(stale=0.0, gap=0.7 * self.gap)
         n, n_sets = inst.n_features, inst.first.size
         self.box, self.child = records.new_box(n, n_sets), records.new_box(n, n_sets)
         self.oracle = records.new_oracle(n, n_sets)
@@ -173,18 +170,20 @@ class ForestRelaxation(Relaxation):
         self._gains = branching.new_pseudocosts(n)
 
     @property
+    def inst(self) -> Instance:
+        """The samples, or the means of the groups."""
+        return self.full if self.tied is None else self.tied.instance
+
+    @property
     def slack(self) -> float:
         """Rounding of the means of groups besides."""
         return super().slack + float(self.inst.error)
 
-    @property
-    def groups(self) -> CodeArray | None:
-        """Group of every sample, if there are groups."""
-        return None if self.tied is None else self.tied.group_of
-
-    def final(self, dual: DualWeights) -> DualWeights:
-        """Weights for the groups as they are at the end."""
-        return dual if self.tied is None else self.tied.spread(dual)
+    def grouped(self, duals: Iterable[DualWeights]) -> tuple[list[DualWeights], CodeArray | None]:
+        """Weights for the groups as they are at the end, if there are groups."""
+        if self.tied is None:
+            return super().grouped(duals)
+        return list(map(self.tied.spread, duals)), self.tied.group_of
 
     # ------------------------------------------------------------------ the root
 
@@ -200,28 +199,29 @@ class ForestRelaxation(Relaxation):
         smoothing = self.settings.smoothing_start * inst.gamma
         majorant = self._majorant(np.zeros((inst.weights.size, self._n_rivals)), 1)
         state = BoxState(deepcopy(self.box), vertices, np.ones(1), smoothing, majorant)
-        return TreeNode(state, majorant.bound, majorant.proof)
+        return TreeNode(majorant.bound, majorant.proof, state=state)
 
     # ------------------------------------------------------------------ one node
 
-    def visit(self, claim: TreeNode) -> Visit:
+    def visit(self, claim: TreeNode) -> TreeNode:
         """Bound by Frank-Wolfe; a leaf if the rounded weights prune."""
         box, state = self.box, claim.state
         copy_box(state.box, box)
         if not propagate(self.inst, box):
-            return Visit(-math.inf, claim.proof)
+            return TreeNode(-math.inf, claim.proof)
         if (box.allowed.sum(axis=1) == 1).all() and box.classes.sum() == 1:
             return self._single()
-        inherited = replace(state.majorant, bound=claim.bound)
         if not self._load_vertices(state):
-            return Visit(-math.inf, claim.proof)
+            return TreeNode(-math.inf, claim.proof)
         majorant = self._tighten()
-        while majorant.bound > self.cutoff.value and self._split_groups(majorant.bound):
+        while majorant.bound > self.cutoff and self.tied is not None:
+            if not self.tied.look(self.bounding, majorant.bound - self.run.objective):
+                break
             majorant = min(self._tighten(), majorant, key=lambda known: known.bound)
         self._is_root = False
-        if inherited.bound < majorant.bound:
-            majorant = inherited
-        is_leaf = majorant.bound <= self.cutoff.value
+        if claim.bound < majorant.bound:
+            majorant = replace(state.majorant, bound=claim.bound)
+        is_leaf = majorant.bound <= self.cutoff
         if state.origin is not None:
             row, side, degradation, before = state.origin
             reached = self._cutoff() if is_leaf else self._middle()
@@ -229,45 +229,29 @@ class ForestRelaxation(Relaxation):
                 self._gains, self.inst.n_features, row, side, before - reached, degradation
             )
         if is_leaf:
-            return Visit(majorant.bound, majorant.proof)
+            return TreeNode(majorant.bound, majorant.proof)
         return self._split(majorant)
-
-    def _split_groups(self, bound: float) -> bool:
-        """Split groups where the relaxed solution asks for it; whether any was."""
-        gap = bound - self.cutoff.run.objective
-        if self.tied is None or not self.tied.look(self.bounding, gap):
-            return False
-        self.inst = self.tied.instance
-        return True
 
     def _cutoff(self) -> float:
         """The value that leaves are pruned at, as the kernels count."""
-        return self.cutoff.value - self.encoding.constant
+        return self.cutoff - self.encoding.constant
 
     def _middle(self) -> float:
         """Midpoint of the bracket of the box just bounded."""
         return branching.midpoint(self.bounding.state, self._cutoff())
 
-    def _single(self) -> Visit:
+    def _single(self) -> TreeNode:
         """One structure: its own score, proven by the weights that are tight for it."""
         slots = self.box.allowed.argmax(axis=1)
         vertex = np.append(slots, self.box.classes.argmax()).astype(np.int64)
-        self._offer(vertex)
-        margins = self._margins_of(vertex)
-        majorant = self._majorant(record.exact_shares(margins, self.inst.gamma), 1)
-        return Visit(majorant.bound, majorant.proof)
-
-    def _margins_of(self, vertex: IntArray) -> FloatArray:
-        """Margins of a structure, (samples or groups, rivals)."""
+        self.run.offer(self.encoding.selection(vertex))
         if self.tied is None:
             chosen = self.inst.columns[records.columns_of(self.inst, vertex)]
-            return np.asarray(chosen.sum(axis=0).reshape(-1, self._n_rivals))
-        margins = self.tied.margins_of(self.bounding, vertex)
-        self.inst = self.tied.instance
-        return margins
-
-    def _offer(self, vertex: IntArray) -> None:
-        self.cutoff.run.offer(self.encoding.selection(vertex))
+            margins = np.asarray(chosen.sum(axis=0).reshape(-1, self._n_rivals))
+        else:
+            margins = self.tied.margins_of(self.bounding, vertex)
+        majorant = self._majorant(record.exact_shares(margins, self.inst.gamma), 1)
+        return TreeNode(majorant.bound, majorant.proof)
 
     def _load_vertices(self, state: BoxState) -> bool:
         """Inherited vertices that lie in the box, or the best one; False if the box is empty."""
@@ -276,8 +260,7 @@ class ForestRelaxation(Relaxation):
         inside = [contains(self.inst, self.box, vertex) for vertex in every]
         vertices, share = state.vertices[inside], state.share[inside]
         if len(vertices) == 0:
-            values = state.majorant.values
-            upper, _ = maximise(self.inst, self.box, values, self.oracle)
+            upper, _ = maximise(self.inst, self.box, state.majorant.values, self.oracle)
             if upper == -np.inf:
                 return False
             vertices, share = self.oracle.vertex[None, :].astype(np.int16), np.ones(1)
@@ -290,35 +273,27 @@ class ForestRelaxation(Relaxation):
 
     def _tighten(self) -> RoundedMajorant:
         """Run the compiled bounding and round the weights it ends with."""
-        best = self.cutoff.run.objective - self.encoding.constant
-        self.incumbent.value[0] = best
+        self.incumbent.value[0] = self.run.objective - self.encoding.constant
         found = int(self.incumbent.found[0])
-        is_root = self._is_root
-        iterations = self.settings.root_iterations if is_root else self.settings.iterations
+        is_root, settings = self._is_root, self.settings
         outcome = bound_box(
             self.inst,
-            Context(self.full, self.inst, self.settings, self.incumbent, self.stop),
+            Context(self.full, self.inst, settings, self.incumbent, self.stop),
             self.box,
             self.bounding,
             self.oracle,
-            ROOT_ACCURACY if is_root else self.settings.accuracy,
-            math.inf if is_root else worth_of(self.settings, self._gains),
-            iterations,
+            ROOT_ACCURACY if is_root else settings.accuracy,
+            math.inf if is_root else worth_of(settings, self._gains),
+            settings.root_iterations if is_root else settings.iterations,
         )
         if self.incumbent.found[0] != found:
-            self._offer(self.incumbent.vertex)
+            self.run.offer(self.encoding.selection(self.incumbent.vertex))
         done = int(self.bounding.state.iterations) + ITERATIONS_OF_A_VISIT
-        self.cutoff.run.work += 1e-9 * done * iteration_time(self.inst)
-        return self._rounded(outcome == PRUNED)
-
-    # ------------------------------------------------------------------ weights
-
-    def _rounded(self, is_pruned: bool) -> RoundedMajorant:
-        """The margins reached as rounded weights."""
-        b, inst = self.bounding, self.inst
-        margins = b.t[: records.count_rows(inst)].reshape(-1, self._n_rivals)
-        shares = record.smooth_shares(margins, inst.gamma, float(b.state.smoothing))
-        return self.fewest_bits(is_pruned, lambda bits: self._majorant(shares, bits))
+        self.run.work += 1e-9 * done * iteration_time(self.inst)
+        margins = self.bounding.t[: records.count_rows(self.inst)].reshape(-1, self._n_rivals)
+        smoothing = float(self.bounding.state.smoothing)
+        shares = record.smooth_shares(margins, self.inst.gamma, smoothing)
+        return self.fewest_bits(outcome == PRUNED, lambda bits: self._majorant(shares, bits))
 
     def _majorant(self, shares: FloatArray, bits: int) -> RoundedMajorant:
         """Shares of (M, rivals) rounded, and their bound over the present box."""
@@ -333,7 +308,7 @@ class ForestRelaxation(Relaxation):
 
     # ------------------------------------------------------------------ splitting
 
-    def _split(self, majorant: RoundedMajorant) -> Visit:
+    def _split(self, majorant: RoundedMajorant) -> TreeNode:
         inst, b, middle = self.inst, self.bounding, self._middle()
         ranking = branching.rank_candidates(inst, self.box, b, self._gains, middle - self._cutoff())
         kind, i, j, degradations = branching.NONE, 0, 0, np.zeros(2)
@@ -355,18 +330,17 @@ class ForestRelaxation(Relaxation):
                 branching.restrict(inst, self.child, kind, i, j, first)
             bound = -math.inf
             if propagate(inst, self.child):
-                values = majorant.values
-                upper, _ = maximise(inst, self.child, values, self.oracle)
+                upper, _ = maximise(inst, self.child, majorant.values, self.oracle)
                 bound = min(majorant.bound, majorant.constant + float(upper))
-            smoothing = float(b.state.smoothing)
-            state = BoxState(deepcopy(self.child), vertices, share, smoothing, majorant)
+            child, smoothing = deepcopy(self.child), float(b.state.smoothing)
+            state = BoxState(child, vertices, share, smoothing, majorant)
             side = 0 if kind == branching.NONE or first else 1
             if degradations[side] > 0:
                 row = branching.row_of(inst.n_features, kind, i, j)
                 state = replace(state, origin=(row, side, float(degradations[side]), middle))
-            sides.append(TreeNode(state, bound, majorant.proof))
+            sides.append(TreeNode(bound, majorant.proof, state=state))
         decision = self._decision(kind, i, j)
-        return Visit(majorant.bound, majorant.proof, decision, (sides[0], sides[1]))
+        return TreeNode(majorant.bound, majorant.proof, decision, (sides[0], sides[1]))
 
     def _decision(self, kind: int, i: int, j: int) -> record.Decision:
         """A split in the terms of a certificate."""

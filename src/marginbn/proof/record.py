@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,8 +23,7 @@ import numpy as np
 from marginbn.problem.array_types import CodeArray, FloatArray
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import is_dirichlet
-from marginbn.proof.certificate import CLUSTERS, FOREST, DualWeights, Multipliers, NamedRow
-from marginbn.proof.format import part_type
+from marginbn.proof.certificate import DualWeights, NamedRow, part_type
 from marginbn.solvers.run import Run
 
 Decision = tuple[int, ...]
@@ -38,22 +37,6 @@ class Proof:
     dual: DualWeights | None = None
     multipliers: tuple[tuple[NamedRow, float], ...] | None = None
 
-    @property
-    def nbytes(self) -> int:
-        """Memory, roughly."""
-        own = 0 if self.dual is None else self.dual.parts.nbytes
-        return own + 40 * len(self.multipliers or ()) + 100
-
-
-@dataclass(frozen=True, eq=False)
-class Visit:
-    """What a visit of a node finds: a better bound, and two children unless it is a leaf."""
-
-    bound: float
-    proof: Proof
-    split: Decision | None = None
-    sides: tuple[TreeNode, TreeNode] | None = None
-
 
 @dataclass(eq=False)
 class TreeNode:
@@ -61,52 +44,11 @@ class TreeNode:
     a leaf of the recorded tree until it is split.
     """
 
-    state: Any
     bound: float
     proof: Proof
     split: Decision | None = None
     sides: tuple[TreeNode, TreeNode] | None = None
-
-
-def leaves(root: TreeNode) -> Iterator[TreeNode]:
-    """All leaves in preorder."""
-    return (node for node in preorder(root) if node.sides is None)
-
-
-def preorder(root: TreeNode) -> Iterator[TreeNode]:
-    """All nodes, each before its children."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if node.sides is not None:
-            waiting += [node.sides[1], node.sides[0]]
-
-
-Numbered = tuple[list[int], list[DualWeights], list[NamedRow], list[Multipliers]]
-
-
-def write_tree(root: TreeNode) -> Numbered:
-    """Tree, weights, rows and multipliers, numbered in the order of their first use."""
-    tree, row_number = list[int](), dict[NamedRow, int]()
-    duals: dict[int, tuple[int, DualWeights]] = {}
-    sets: dict[int, tuple[int, Multipliers]] = {}
-    for node in preorder(root):
-        if node.split is not None:
-            tree += node.split
-            continue
-        dual, multipliers = node.proof.dual, node.proof.multipliers
-        number = 0 if dual is None else duals.setdefault(id(dual), (len(duals), dual))[0]
-        if multipliers is None:
-            tree += (FOREST, number)
-            continue
-        if id(multipliers) not in sets:
-            used = [(row, float(y)) for row, y in multipliers if y > 0]
-            numbers = tuple(row_number.setdefault(row, len(row_number)) for row, _ in used)
-            sets[id(multipliers)] = len(sets), Multipliers(numbers, tuple(y for _, y in used))
-        tree += (CLUSTERS, number, sets[id(multipliers)][0])
-    known = [dual for _, dual in duals.values()]
-    return tree, known, list(row_number), [own for _, own in sets.values()]
+    state: Any = None
 
 
 def smooth_shares(margins: FloatArray, gamma: float, smoothing: float) -> FloatArray:
@@ -154,21 +96,6 @@ def weights_of(dual: DualWeights, weights: FloatArray) -> tuple[FloatArray, floa
     return (weights[:, None] * shares).reshape(-1), float(weights @ (1.0 - shares.sum(axis=1)))
 
 
-def rounding_slack(
-    problem: StructureProblem, grid: int, largest: float, n_multipliers: int = 0
-) -> float:
-    """How much a checker's bound can exceed the same bound in exact arithmetic, and ours fall
-    short of it.
-    """
-    n = problem.n_variables + 1
-    weight = float(problem.sample_weights.sum())
-    gamma = problem.gamma if problem.margins is not None else 0.0
-    units = (2 * n + n_multipliers + 4) * 2.0**grid
-    coefficients = 8.0 * n * weight * 2.0**-44
-    sums = 2.0**-49 * (problem.n_rows + 64) * (n * largest + gamma * weight)
-    return units + coefficients + sums + n * (3.0 * score_slack(problem) + 4.0 * problem.error)
-
-
 def score_slack(problem: StructureProblem) -> float:
     """How far a checker's decomposable local score may be off: it has up to four logarithms or
     log-gammas per distinct row, each off by a unit of 2^-44 (in likelihoods times its count), and a
@@ -188,24 +115,6 @@ def score_slack(problem: StructureProblem) -> float:
 
 SMALLEST_GAP = 1e-9
 """Relative gap that a cutoff leaves at least, so that rounding cannot prune the best structure."""
-
-
-@dataclass(frozen=True, eq=False)
-class Cutoff:
-    """Incumbent plus most of the requested gap, with the run behind it."""
-
-    run: Run
-
-    @property
-    def gap(self) -> float:
-        """Relative gap to which the proof goes."""
-        return max(self.run.limits.gap, SMALLEST_GAP)
-
-    @property
-    def value(self) -> float:
-        """Nodes with a bound up to this are leaves; a fifth of the gap is left for rounding."""
-        objective = self.run.objective
-        return objective + 0.8 * self.gap * max(self.run.problem.scale, abs(objective))
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,48 +141,54 @@ class Relaxation(ABC):
     INNER_BITS: ClassVar[int]
     """For nodes that are split."""
 
-    def __init__(self, problem: StructureProblem, cutoff: Cutoff, largest: float) -> None:
-        self.problem = problem
-        self.cutoff = cutoff
+    def __init__(self, run: Run, largest: float) -> None:
+        self.run = run
+        self.problem = run.problem
         self.largest = largest
         self.most_rows = 0  # that a proof has used
-        bits = 54 - 3 * problem.n_variables.bit_length()  # that a checker leaves for a value
+        bits = 54 - 3 * self.problem.n_variables.bit_length()  # that a checker leaves for a value
         self.grid = math.frexp(2.0 * largest)[1] - bits if largest > 0 else -bits
+        self.gap = max(run.limits.gap, SMALLEST_GAP)  # to which the proof goes
         self.stop = np.zeros(1, dtype=np.int64)  # flag that compiled code looks at
         self._level = 1  # where the bits of the last leaf stand in LEAF_BITS
 
     @property
+    def cutoff(self) -> float:
+        """Nodes with a bound up to this are leaves; a fifth of the gap is left for rounding."""
+        objective = self.run.objective
+        return objective + 0.8 * self.gap * max(self.problem.scale, abs(objective))
+
+    @property
     def slack(self) -> float:
-        """What a claim must allow for a checker's rounding."""
-        return rounding_slack(self.problem, self.grid, self.largest, self.most_rows)
+        """How much a checker's bound can exceed the same bound in exact arithmetic, and ours fall
+        short of it.
+        """
+        problem, n = self.problem, self.problem.n_variables + 1
+        weight = float(problem.sample_weights.sum())
+        gamma = problem.gamma if problem.margins is not None else 0.0
+        units = (2 * n + self.most_rows + 4) * 2.0**self.grid
+        coefficients = 8.0 * n * weight * 2.0**-44
+        sums = 2.0**-49 * (problem.n_rows + 64) * (n * self.largest + gamma * weight)
+        return units + coefficients + sums + n * (3.0 * score_slack(problem) + 4.0 * problem.error)
 
     @abstractmethod
     def root(self) -> TreeNode:
         """All structures, with the trivial bound."""
 
     @abstractmethod
-    def visit(self, claim: TreeNode) -> Visit:
-        """Tighten the bound of a node that is above the cutoff, and split it if need be."""
+    def visit(self, claim: TreeNode) -> TreeNode:
+        """A node that is above the cutoff with a better bound, and split if need be."""
 
-    @property
-    def groups(self) -> CodeArray | None:
-        """Group of every sample, if samples share their dual weights."""
-        return None
-
-    def final(self, dual: DualWeights) -> DualWeights:
-        """Dual weights for the groups as they are at the end."""
-        return dual
-
-    def interrupt(self) -> None:
-        """End the visit at hand soon; called from another thread."""
-        self.stop[0] = 1
+    def grouped(self, duals: Iterable[DualWeights]) -> tuple[list[DualWeights], CodeArray | None]:
+        """Dual weights as they are written, and the group of every sample if these share them."""
+        return list(duals), None
 
     def fewest_bits(self, prunes: bool, weigh: Callable[[int], RoundedMajorant]) -> RoundedMajorant:
         """As few bits as still prune where unrounded weights do, otherwise those of a split."""
         if prunes:
             for level in range(max(0, self._level - 1), len(self.LEAF_BITS)):
                 majorant = weigh(self.LEAF_BITS[level])
-                if majorant.bound <= self.cutoff.value:
+                if majorant.bound <= self.cutoff:
                     self._level = level
                     return majorant
         return weigh(self.INNER_BITS)

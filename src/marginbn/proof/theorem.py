@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from marginbn.files import MisfitError, decode, shorten
-from marginbn.proof.certificate import Candidates, Certificate, Data, Score
-from marginbn.proof.format import refuse_repeated_keys
+from marginbn.proof.certificate import Certificate, Data, refuse_repeated_keys
 
 NamedArcs = tuple[tuple[str, str], ...]
 NamedParents = tuple[tuple[str, tuple[str, ...]], ...]
@@ -29,7 +28,7 @@ MOST_SHOWN = 8
 
 _RULE = ("max_parents", "class_restricted", "class_arcs", "required", "forbidden")
 
-_ASKED = ("objective", "gap", "coding", "left_out", "rows_left_out")
+ASKED = ("objective", "gap", "coding", "left_out", "rows_left_out")
 """Fields that no certificate says of itself."""
 
 
@@ -107,20 +106,34 @@ class Statement:
     @classmethod
     def of(cls, certificate: Certificate) -> Statement:
         """The statement of a certificate, before anything about it is checked."""
-        data = certificate.data
+        data, score, rule = certificate.data, certificate.score, certificate.candidates.rule
+        has_class = score.is_margin or (rule is not None and rule.class_restricted)
         parents = zip(data.names, certificate.incumbent, strict=False)
-        first = has_class(certificate)
-        return cls(
-            target=data.names[0] if first else None,
-            classes=data.states[0] if first else None,
-            features=data.names[first:],
+        try:
+            total = math.fsum(data.weights.tolist())
+        except OverflowError:  # the checker refutes such weights
+            total = math.inf
+        found = cls(
+            score=score.name,
+            gamma=score.gamma if score.is_margin else None,
+            smoothing=score.smoothing if score.is_margin else None,
+            equivalent_sample_size=score.equivalent_sample_size if score.name == "bdeu" else None,
+            target=data.names[0] if has_class else None,
+            classes=data.states[0] if has_class else None,
+            features=data.names[has_class:],
             data=certificate.fingerprint,
             distinct_rows=len(data.codes),
-            total_weight=_total(data.weights.tolist()),
+            total_weight=total,
             structure=tuple((name, _names(data, own)) for name, own in parents),
-            **_score_fields(certificate.score),
-            **_candidate_fields(data, certificate.candidates),
         )
+        if rule is None:
+            return replace(
+                found, listed=sum(map(len, data.scores or certificate.candidates.listed))
+            )
+        said: dict[str, Any] = {key: getattr(rule, key) for key in _RULE}
+        for key in ("required", "forbidden"):
+            said[key] = tuple(_names(data, arc) for arc in said[key])
+        return replace(found, constant=_names(data, rule.constant), **said)
 
     @classmethod
     def read(cls, content: bytes) -> Self:
@@ -145,7 +158,7 @@ class Statement:
 
     def differences_of(self, found: Statement) -> list[str]:
         """Where a statement that was found is not the one that is wanted here."""
-        wanted = [(name, part) for name, part in self.write().items() if name not in _ASKED]
+        wanted = ((name, part) for name, part in self.write().items() if name not in ASKED)
         pairs = ((name, part, getattr(found, name)) for name, part in wanted)
         return [_difference(*parts) for parts in pairs if not _same(*parts)]
 
@@ -167,113 +180,10 @@ class Statement:
             told.append(f"the proved gap is {100 * gap:.2g} %, larger than {100 * self.gap:g} %")
         return told
 
-    def record(self) -> dict[str, Any]:
-        """For programs: everything that is stated, with arcs and parents by name."""
-        names = (f.name for f in fields(self) if f.name not in _ASKED)
-        record = {name: getattr(self, name) for name in names}
-        if self.target is None:
-            record["variables"] = record.pop("features")
-        if self.total_weight == math.inf:
-            record["total_weight"] = None  # JSON has no such number
-        if self.gamma is not None:
-            record["p"] = probability(self.gamma)
-        if self.structure is not None:
-            record["structure"] = {name: list(parents) for name, parents in self.structure}
-        return record | {"candidates": self.candidate_text()}
-
-    # --------------------------------------------------------------------------------- in words
-
-    def lines(self) -> Iterator[tuple[str, str]]:
-        """For people: label and text, most important first."""
-        yield "score", self.score_text()
-        if self.target is not None:
-            labels = f"{printable(self.target or '')}: {shown(self.classes)}"
-            yield "classes", f"{len(self.classes or ())} of {labels}"
-        kind = "features" if self.target is not None else "variables"
-        yield kind, f"{len(self.features or ())}: {shown(self.features)}"
-        if self.constant:
-            yield "constant", f"{shown(self.constant)} (neither parents nor children)"
-        if self.distinct_rows:
-            yield "rows", f"total weight {self.total_weight:.15g}, {self.distinct_rows} distinct"
-        yield "candidates", self.candidate_text()
-        if self.listed is None:
-            yield "required", _arcs_text(self.required)
-            yield "forbidden", _arcs_text(self.forbidden)
-        arcs = sum(len(parents) for _, parents in self.structure or ())
-        yield "structure", f"{arcs} arcs (in full with --json)"
-
-    def score_text(self) -> str:
-        """The score with its numbers, all digits."""
-        if self.gamma is not None:
-            kind = "soft margin" if self.score == "multiclass" else "binary soft margin"
-            p = probability(self.gamma)
-            return f"{kind}, gamma = {self.gamma!r} (p = {p:.6g}), smoothing {self.smoothing!r}"
-        if self.score == "given":
-            return "the sum of local scores that were given"
-        size = self.equivalent_sample_size
-        text = str(self.score).upper()
-        return text if size is None else f"{text}, equivalent sample size {size!r}"
-
-    def candidate_text(self) -> str:
-        """The rule, or how much of all parent sets the list is."""
-        if self.score == "given":
-            return f"the {self.listed} parent sets that have a score, and no others"
-        if self.listed is not None:
-            sets = f"A CUSTOM LIST of {self.listed} parent sets"
-            return f"{sets}; nothing is proved about structures outside of it"
-        if self.target is None and self.max_parents == len(self.features or ()) - 1:
-            return "all sets of parents"
-        text = f"all sets of at most {self.max_parents} parent{'s' * (self.max_parents != 1)}"
-        if self.class_arcs == "all":
-            text += ", the class among them; the class itself has none"
-        elif self.class_restricted:
-            text += ", for features none or with the class among them"
-        return text
-
-
-def has_class(certificate: Certificate) -> bool:
-    """Whether variable 0 is a class: by the score, or by the rule of the candidates."""
-    rule = certificate.candidates.rule
-    return certificate.score.is_margin or (rule is not None and rule.class_restricted)
-
-
-def _total(weights: list[float]) -> float:
-    try:
-        return math.fsum(weights)
-    except OverflowError:  # the checker refutes such weights
-        return math.inf
-
 
 def probability(gamma: float) -> float:
     """The posterior ratio p : 1 - p that gamma = log(p / (1 - p)) stands for."""
     return 1 / (1 + math.exp(-gamma)) if gamma > -700 else 0.0
-
-
-def differences(certificate: Certificate, wanted: Sequence[Statement]) -> list[str]:
-    """Where the statement of a certificate is not what is wanted, each difference once."""
-    found = Statement.of(certificate)
-    told = [text for statement in wanted for text in statement.differences_of(found)]
-    return list(dict.fromkeys(told))
-
-
-def _score_fields(score: Score) -> dict[str, Any]:
-    """The numbers that the score depends on, and no others."""
-    keys = ["gamma", "smoothing"] * score.is_margin
-    keys += ["equivalent_sample_size"] * (score.name == "bdeu")
-    return {"score": score.name, **{key: getattr(score, key) for key in keys}}
-
-
-def _candidate_fields(data: Data, candidates: Candidates) -> dict[str, Any]:
-    """The rule, or the size of the list."""
-    rule = candidates.rule
-    if rule is None:
-        return {"listed": sum(map(len, data.scores or candidates.listed))}
-    arcs = {key: vars(rule)[key] for key in ("required", "forbidden")}
-    return {
-        **{key: vars(rule)[key] for key in ("max_parents", "class_restricted", "class_arcs")},
-        **{key: tuple(_names(data, arc) for arc in own) for key, own in arcs.items()},
-        "constant": _names(data, rule.constant),
-    }
 
 
 def _names(data: Data, variables: Iterable[int]) -> tuple[str, ...]:
@@ -286,14 +196,11 @@ def _same(name: str, wanted: Any, found: Any) -> bool:
     if name in ("required", "forbidden", "constant"):
         return found is not None and set(wanted) == set(found)
     if name == "structure":
-        return found is not None and _as_sets(wanted) == _as_sets(found)
+        own, other = ({v: frozenset(s) for v, s in structure} for structure in (wanted, found))
+        return own == other
     if isinstance(wanted, float) and found is not None:
         return math.isclose(wanted, found, rel_tol=SAME_NUMBER)
     return bool(wanted == found)
-
-
-def _as_sets(structure: NamedParents) -> dict[str, frozenset[str]]:
-    return {name: frozenset(parents) for name, parents in structure}
 
 
 _WORDS = {
@@ -326,10 +233,6 @@ def _arcs(structure: NamedParents) -> NamedArcs:
 
 def _texts(items: Iterable[Any]) -> list[str]:
     return [" -> ".join(item) if isinstance(item, tuple) else str(item) for item in items]
-
-
-def _arcs_text(arcs: NamedArcs | None) -> str:
-    return f"{len(arcs)} arcs: {shown(_texts(arcs))}" if arcs else "no arcs"
 
 
 def shown(names: Sequence[str] | None) -> str:

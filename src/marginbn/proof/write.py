@@ -14,19 +14,26 @@ import warnings
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
-from itertools import count
+from itertools import chain, count
 
 import numpy as np
 
 from marginbn.exceptions import CertificateWarning, InputError
 from marginbn.files import PathLike, try_writing, write_or_rescue
 from marginbn.interrupts import INTERRUPTS
-from marginbn.proof.certificate import Certificate
+from marginbn.proof.certificate import (
+    CLUSTERS,
+    FOREST,
+    Certificate,
+    DualWeights,
+    Multipliers,
+    NamedRow,
+    write_certificate,
+)
 from marginbn.proof.clusters import ClusterRelaxation
 from marginbn.proof.definition import Definition
 from marginbn.proof.forest import ForestRelaxation
-from marginbn.proof.format import write_certificate
-from marginbn.proof.record import Cutoff, Relaxation, TreeNode, leaves, write_tree
+from marginbn.proof.record import Relaxation, TreeNode
 from marginbn.solvers.branch_bound import BranchBoundSolver
 from marginbn.solvers.branch_bound.engine import is_interpreted
 from marginbn.solvers.branch_bound.kernels.bound import bound_box
@@ -44,10 +51,9 @@ PROOF_BYTES = 500_000_000
 class CertifyingSearch(SearchTree):
     """State of one search."""
 
-    def __init__(self, run: Run, relaxation: Relaxation, cutoff: Cutoff) -> None:
+    def __init__(self, run: Run, relaxation: Relaxation) -> None:
         super().__init__(run)
         self.relaxation = relaxation
-        self.cutoff = cutoff
         self.root = relaxation.root()
         self._visited = 0
         self._order = count()
@@ -81,29 +87,24 @@ class CertifyingSearch(SearchTree):
         return None
 
     def _visit(self, node: TreeNode) -> None:
-        if node.bound <= self.cutoff.value:
-            self._close(node.bound)
-            return
-        self._visited += 1
-        visit = self.relaxation.visit(node)
-        if visit.bound < node.bound:
-            node.bound, node.proof = visit.bound, visit.proof
-            self._nbytes += visit.proof.nbytes
-        if visit.sides is None:
-            self._close(node.bound)
-            return
-        node.split, node.sides = visit.split, visit.sides
-        for side in visit.sides:
+        if node.bound > self.relaxation.cutoff:
+            self._visited += 1
+            visit = self.relaxation.visit(node)
+            if visit.bound < node.bound:
+                node.bound, node.proof = visit.bound, visit.proof
+                dual, priced = visit.proof.dual, visit.proof.multipliers
+                self._nbytes += 100 + 40 * len(priced or ()) + (dual.parts.nbytes if dual else 0)
+            node.split, node.sides = visit.split, visit.sides
+        for side in node.sides or ():
             self._push(side)
+        if node.sides is None:
+            self._floor = max(self._floor, node.bound)
 
     def _push(self, node: TreeNode) -> None:
-        if node.bound <= self.cutoff.value:
-            self._close(node.bound)
+        if node.bound <= self.relaxation.cutoff:
+            self._floor = max(self._floor, node.bound)
         else:
             heappush(self._open, (-node.bound, next(self._order), node))
-
-    def _close(self, bound: float) -> None:
-        self._floor = max(self._floor, bound)
 
     @property
     def nodes(self) -> int:
@@ -112,18 +113,13 @@ class CertifyingSearch(SearchTree):
 
     @property
     def bound(self) -> float:
-        """Of everything open or closed, and the incumbent."""
+        """Of every leaf of the recorded tree, open or closed, and the incumbent."""
         top = -self._open[0][0] if self._open else -float("inf")
         return max(top, self._floor, self.run.objective)
 
-    @property
-    def proven(self) -> float:
-        """Largest bound of a leaf: what the recorded tree proves."""
-        return max(leaf.bound for leaf in leaves(self.root))
-
     def interrupt(self) -> None:
-        """Ask the relaxation to come back soon."""
-        self.relaxation.interrupt()
+        """End the visit at hand soon."""
+        self.relaxation.stop[0] = 1
 
 
 SEARCH_SHARE = 0.4
@@ -148,14 +144,12 @@ class CertifyingSolver(TreeSolver):
 
     def tree(self, run: Run) -> SearchTree:
         """The root, with the run's incumbent."""
-        cutoff = Cutoff(run)
-        usual = (run.problem, self.definition.numbers, cutoff)
         relaxation: Relaxation
         if self.definition.is_forest:
-            relaxation = ForestRelaxation(*usual, self.rows)
+            relaxation = ForestRelaxation(run, self.definition.numbers, self.rows)
         else:
-            relaxation = ClusterRelaxation(*usual, run.seed)
-        self.search = CertifyingSearch(run, relaxation, cutoff)
+            relaxation = ClusterRelaxation(run, self.definition.numbers)
+        self.search = CertifyingSearch(run, relaxation)
         return self.search
 
 
@@ -192,15 +186,15 @@ def certify(
         run.improve_bound(initial_bound(run.problem))
         run.stopped = solver.run(run)
     if solver.search is None:
-        _warn("there is no certificate: interrupted before it was begun", 4)
+        _warn("there is no certificate: interrupted before it was begun")
         return found
     certificate = make_certificate(definition, solver.search)
     try:
         rescued = write_or_rescue(path, lambda name: write_certificate(name, certificate))
         if rescued is not None:
-            _warn(f"the certificate is not where it should be: {rescued}", 4)
+            _warn(f"the certificate is not where it should be: {rescued}")
     except InputError as error:
-        _warn(f"there is no certificate: {error}", 4)
+        _warn(f"there is no certificate: {error}")
     stopped, run.limits = run.stopped, asked
     result = _combined(found, run)
     gap = relative_gap(certificate.objective, certificate.bound, result.scale)
@@ -210,12 +204,12 @@ def certify(
             more = MORE_WORK if stopped is Status.WORK_LIMIT else "time_limit"
             reason = f"writing a proof takes longer than finding it; increase {more}"
         proved = f"the certificate proves a gap of {100 * gap:.2g} %, the search itself"
-        _warn(f"{proved} {100 * result.gap:.2g} %: {reason}", 4)
+        _warn(f"{proved} {100 * result.gap:.2g} %: {reason}")
     return result
 
 
-def _warn(text: str, stacklevel: int) -> None:
-    warnings.warn(text, CertificateWarning, stacklevel=stacklevel + 1)
+def _warn(text: str) -> None:
+    warnings.warn(text, CertificateWarning, stacklevel=5)
 
 
 def _continued(callback: Callback | None, found: SolveResult) -> Callback | None:
@@ -233,12 +227,31 @@ def _continued(callback: Callback | None, found: SolveResult) -> Callback | None
 
 
 def make_certificate(definition: Definition, search: CertifyingSearch) -> Certificate:
-    """The recorded tree with the claim it proves; both numbers allow for a checker's rounding."""
+    """The recorded tree with the claim it proves; both numbers allow for a checker's rounding.
+
+    Weights, rows and multipliers are numbered in the order of their first use.
+    """
     run, relaxation = search.run, search.relaxation
     slack = relaxation.slack
     assert run.selection is not None  # the search began with one
-    tree, duals, rows, multipliers = write_tree(search.root)
-    groups = relaxation.groups
+    tree, rows = list[int](), dict[NamedRow, int]()
+    numbers, sets = dict[DualWeights, int](), dict[tuple[tuple[NamedRow, float], ...], int]()
+    waiting = [search.root]
+    while waiting:
+        node = waiting.pop()
+        if node.split is not None and node.sides is not None:
+            tree += node.split
+            waiting += node.sides[::-1]
+            continue
+        dual, priced = node.proof.dual, node.proof.multipliers
+        number = 0 if dual is None else numbers.setdefault(dual, len(numbers))
+        if priced is None:
+            tree += (FOREST, number)
+        else:
+            tree += (CLUSTERS, number, sets.setdefault(priced, len(sets)))
+    for row, _ in chain(*sets):
+        rows.setdefault(row, len(rows))
+    duals, groups = relaxation.grouped(numbers)
     return Certificate(
         fingerprint=definition.data.fingerprint(),
         data=definition.data,
@@ -246,12 +259,15 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
         candidates=definition.candidates,
         incumbent=definition.problem.candidates.structure(run.selection).parents,
         objective=run.objective - slack,
-        bound=max(search.proven, run.objective) + slack,
+        bound=search.bound + slack,
         grid=relaxation.grid,
         tree=np.array(tree, dtype=np.int32),
-        duals=tuple(relaxation.final(dual) for dual in duals),
+        duals=tuple(duals),
         rows=tuple(rows),
-        multipliers=tuple(multipliers),
+        multipliers=tuple(
+            Multipliers(tuple(rows[row] for row, _ in own), tuple(y for _, y in own))
+            for own in sets
+        ),
         groups=groups,
         n_groups=0 if groups is None else int(groups.max()) + 1,
     )

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from marginbn.files import PathLike
-from marginbn.proof.certificate import Certificate
+from marginbn.proof.certificate import Certificate, read_certificate
 from marginbn.proof.checker.verdict import Progress, Verdict, check
-from marginbn.proof.format import read_certificate
-from marginbn.proof.theorem import Statement, differences
+from marginbn.proof.theorem import Statement
 
 __all__ = ["Verdict", "verify_certificate"]
 
@@ -53,17 +52,11 @@ def verify_certificate(
     Examples
     --------
     >>> import os, tempfile
-    >>> import numpy as np
-    >>> from marginbn import (
-    ...     EncodedData, Statement, Variable, enumerate_candidates, margin_problem,
-    ...     solve_structure, verify_certificate,
-    ... )
-    >>> variables = (Variable("class", ("0", "1")), Variable("x", ("0", "1")))
-    >>> data = EncodedData(np.array([[0, 0], [1, 1]] * 9), np.ones(18), variables)
-    >>> problem = margin_problem(data, enumerate_candidates(2, 1), gamma=2.0)
+    >>> from marginbn import MaxMarginBNClassifier, Statement, verify_certificate
+    >>> X, y = [["red"], ["red"], ["blue"]] * 9, ["a", "a", "b"] * 9
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "proof.certificate")
-    ...     result = solve_structure(problem, certificate=path)
+    ...     clf = MaxMarginBNClassifier(gamma=2.0, certificate=path).fit(X, y)
     ...     verify_certificate(path).verified
     ...     verify_certificate(path, expect=Statement(gamma=3.0)).reason
     True
@@ -72,16 +65,14 @@ def verify_certificate(
     if not isinstance(certificate, Certificate):
         certificate = read_certificate(certificate)
     wanted = [expect] if isinstance(expect, Statement) else list(expect)
-    others = differences(certificate, wanted) if wanted else []
-    if others:
-        return Verdict(False, _another(others), certificate.objective, certificate.bound)
-    verdict = check(certificate, progress)
-    numbers = (verdict.objective, verdict.bound, verdict.gap)
-    unmet = [text for statement in wanted for text in statement.unmet_by(*numbers)]
-    if verdict and unmet:
-        return replace(verdict, verified=False, reason=_another(unmet))
-    return verdict
-
-
-def _another(told: list[str]) -> str:
-    return f"the certificate proves another statement: {'; '.join(told)}"
+    found = Statement.of(certificate)
+    told = [text for statement in wanted for text in statement.differences_of(found)]
+    verdict = Verdict(True, "", certificate.objective, certificate.bound)
+    if not told:
+        verdict = check(certificate, progress)
+        numbers = (verdict.objective, verdict.bound, verdict.gap)
+        told = [text for statement in wanted for text in statement.unmet_by(*numbers)]
+    if not verdict or not told:
+        return verdict
+    reason = f"the certificate proves another statement: {'; '.join(dict.fromkeys(told))}"
+    return replace(verdict, verified=False, reason=reason)

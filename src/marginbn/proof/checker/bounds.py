@@ -6,26 +6,21 @@ For u >= 0 with sum_c u_mc <= w_m and every structure with 0/1 choice eta,
          <= gamma sum_m (w_m - sum_c u_mc) + sum_k g_k eta_k,         g = A^T u,
 
 because a minimum is at most any weighted mean. So the right-hand side, maximised over the
-structures of a leaf or over more, bounds their scores. Decomposable scores are g themselves,
-without constant.
+structures of a leaf or over more, bounds their scores. Decomposable scores are g themselves.
 
-**Rounding.** u_mc = w_m parts / 2^bits has a relative error of 2^-53 in double precision; where a
-sample has several rivals, the u are made smaller by the factor 1 - 2^-50 first, so that u >= 0 and
-sum_c u_mc <= w_m hold exactly for the numbers at hand. These are the dual weights from here on.
-Coefficients are upper bounds of the true ones, exact multiples of 2^-44. A sum of R products errs
-by at most (R + 2) 2^-52 sum |a| u, whatever the order; more is added before rounding up to the
-grid. The constant has positive terms only and is enlarged by its relative error.
+**Rounding.** u_mc = w_m parts / 2^bits has a relative error of 2^-53; where a sample has several
+rivals, the u are made smaller by the factor 1 - 2^-50 first, so that u >= 0 and sum_c u_mc <= w_m
+hold exactly for the numbers at hand. Coefficients are upper bounds of the true ones, exact
+multiples of 2^-44. A sum of R products errs by at most (R + 2) 2^-52 sum |a| u, whatever the order;
+more is added before rounding up to the grid. The constant has positive terms only and is enlarged
+by its relative error.
 
-**Forests.** Here features are numbered from 0, the class is apart. A feature has the parents {} or
-{class}, which makes it a root, or {class, another feature}, which is an arc. The arcs form a
-forest, and a parent of the class has {}. For a fixed parent set of the class the best forest is a
-maximum arborescence of the graph in which one more node, numbered n, stands for "root".
-
-Whole numbers make large constants harmless: an arc that is not allowed weighs -2^f, an edge that
-must be there adds 2^b to both of its arcs, with 2^f >> n 2^b >> n |values|. A forest has at most
-one arc of each edge, so the best one has all edges that must be there unless no forest has.
-:func:`room` says how large values may be, so that nothing overflows 64 bits. Nothing here is
-compiled: NumPy and Python are all that has to be trusted.
+**Forests.** Features are numbered from 0 here. A feature has the parents {} or {class}, which makes
+it a root, or {class, another feature}, which is an arc. The arcs form a forest, and a parent of the
+class has {}. For a fixed parent set of the class the best forest is a maximum arborescence of the
+graph in which one more node, numbered n, stands for "root". An arc that is not allowed weighs -2^f,
+an edge that must be there adds 2^b to both of its arcs, with 2^f >> n 2^b >> n |values|: the best
+forest has all edges that must be there unless no forest has. By :func:`room` nothing overflows.
 
 **Clusters.** For y >= 0 and rows that hold for every structure of the leaf,
 
@@ -44,7 +39,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +59,7 @@ BLOCK_BYTES = 64_000_000
 """Coefficients, dual weights and majorants are handled in blocks of about this size."""
 
 DENSE_BYTES = 1_000_000_000
-"""All coefficients are kept if they take no more."""
+"""The coefficients used last are kept, up to about this size."""
 
 ROW_BYTES = 500_000_000
 """Rows that are kept once made."""
@@ -102,19 +97,13 @@ class Majorants:
         longest = max(n_rows, len(space.parents))
         self.count = len(certificate.duals) if certificate.score.is_margin else 1
         self._per_block = max(1, min(512, BLOCK_BYTES // (8 * longest)))
-        self._made: dict[int, IntegerMajorant] = {}
-        self._kept: dict[tuple[int, int], NDArray[np.float64]] = {}
+        self._block = lru_cache(2)(self._compute_block)
+        self._columns = lru_cache(DENSE_BYTES // BLOCK_BYTES)(self._make_columns)
 
     def __getitem__(self, number: int) -> IntegerMajorant:
         if not self._certificate.score.is_margin:
             return self._linear
-        if number not in self._made:
-            if 8 * len(self._made) * len(self._space.parents) > BLOCK_BYTES:
-                self._made.clear()
-            ends = min(number + self._per_block, self.count)
-            block = [d for d in range(number, ends) if d not in self._made]
-            self._made.update(zip(block, self._compute_block(block), strict=True))
-        return self._made[number]
+        return self._block(number // self._per_block)[number % self._per_block]
 
     # ------------------------------------------------------------------ decomposable scores
 
@@ -136,10 +125,10 @@ class Majorants:
 
     # ------------------------------------------------------------------ margins
 
-    def _columns(self, begin: int, end: int) -> NDArray[np.float64]:
-        """Upper coefficients of candidates, (n_rows, end - begin)."""
+    def _make_columns(self, begin: int, end: int) -> NDArray[np.float64]:
+        """Upper coefficients of candidates, (n_rows, end - begin or less)."""
         columns = []
-        for k in range(begin, end):
+        for k in range(begin, min(end, len(self._space.parents))):
             child, parents = int(self._space.child[k]), self._space.parents[k]
             units = self.margins.units(child, parents).reshape(-1)
             if child == 0 or 0 in parents:
@@ -149,63 +138,43 @@ class Majorants:
             columns.append(units.astype(np.float64) * 2.0**-SHIFT)
         return np.column_stack(columns)
 
-    @cached_property
-    def _pieces(self) -> list[tuple[int, int]]:
-        """Ranges of candidates whose coefficients make a block."""
-        n_rows = len(self._certificate.data.codes) * self.margins.n_rivals
-        width = max(1, BLOCK_BYTES // (8 * n_rows))
-        total = len(self._space.parents)
-        return [(a, min(a + width, total)) for a in range(0, total, width)]
-
-    def _piece(self, piece: tuple[int, int]) -> NDArray[np.float64]:
-        if piece in self._kept:
-            return self._kept[piece]
-        columns = self._columns(*piece)
-        if columns.nbytes * len(self._pieces) <= DENSE_BYTES:
-            self._kept[piece] = columns
-        return columns
-
-    def _compute_block(self, block: list[int]) -> list[IntegerMajorant]:
-        duals = [self._certificate.duals[number] for number in block]
-        weights = self._certificate.data.weights
-        u = np.stack([self._weights(a, dual) for a, dual in zip(block, duals, strict=True)])
-        values = np.empty((len(duals), len(self._space.parents)))
+    def _compute_block(self, block: int) -> list[IntegerMajorant]:
+        """Of the dual weights with these numbers, side by side."""
+        first, grid = block * self._per_block, self._certificate.grid
+        duals = self._certificate.duals[first : first + self._per_block]
+        pairs = [self._weigh(number, dual) for number, dual in enumerate(duals, first)]
+        u, weights = np.stack([own for own, _ in pairs]), self._certificate.data.weights
+        width = max(1, BLOCK_BYTES // (8 * u.shape[1]))
+        values = []
         with np.errstate(all="ignore"):  # what overflows is refused below
-            for begin, end in self._pieces:
-                columns = self._piece((begin, end))
-                largest = np.abs(columns).reshape(len(weights), -1, end - begin).max(axis=1)
-                error = (columns.shape[0] + 8) * 2.0**-51 * (weights @ largest)
-                values[:, begin:end] = u @ columns + error
-            scaled = np.ceil(np.ldexp(values, -self._certificate.grid))
-        constants = [self._constant(dual) for dual in duals]
+            for begin in range(0, len(self._space.parents), width):
+                columns = self._columns(begin, begin + width)
+                largest = np.abs(columns).reshape(len(weights), -1, columns.shape[1]).max(axis=1)
+                error = (len(columns) + 8) * 2.0**-51 * (weights @ largest)
+                values.append(u @ columns + error)
+            scaled = np.ceil(np.ldexp(np.hstack(values), -grid))
         n = self._space.n_variables
         return [
-            IntegerMajorant(c, _checked(row, n)) for c, row in zip(constants, scaled, strict=True)
+            IntegerMajorant(ceil_to_grid(c, grid), _checked(row, n))
+            for (_, c), row in zip(pairs, scaled, strict=True)
         ]
 
-    def _weights(self, number: int, dual: DualWeights) -> NDArray[np.float64]:
-        """u of all margin rows."""
+    def _weigh(self, number: int, dual: DualWeights) -> tuple[NDArray[np.float64], Fraction]:
+        """u of all margin rows, and gamma sum_m (w_m - sum_c u_mc) or a little more."""
+        weights, whole = self._certificate.data.weights, 2.0**dual.bits
         parts = self._certificate.parts_of(dual).astype(np.float64)
-        if (parts.sum(axis=1) > 2.0**dual.bits).any():
-            sample = int(np.argmax(parts.sum(axis=1) > 2.0**dual.bits))
+        given, largest = parts.sum(axis=1), parts.max(axis=1)
+        if (given > whole).any():
+            sample = int(np.argmax(given > whole))
             raise RefutedError(
                 f"dual weights {number}: sample {sample} gives away more than it has"
             )
-        u = self._certificate.data.weights[:, None] * (parts * 2.0**-dual.bits)
+        u = weights[:, None] * (parts / whole)
         u[(parts > 0).sum(axis=1) > 1] *= 1.0 - 2.0**-50
-        return u.reshape(-1)
-
-    def _constant(self, dual: DualWeights) -> int:
-        """gamma sum_m (w_m - sum_c u_mc), rounded up."""
-        parts = self._certificate.parts_of(dual).astype(np.float64)
-        unused = 1.0 - parts.sum(axis=1) * 2.0**-dual.bits  # exact
-        largest = parts.max(axis=1)
-        unused[(largest > 0) & (largest < 2.0**dual.bits)] += 2.0**-49  # u is rounded there
-        total = float(self._certificate.data.weights @ unused)
-        enlarged = Fraction(total) * (1 + Fraction(len(unused) + 8, 2**51))
-        return ceil_to_grid(
-            Fraction(self._certificate.score.gamma) * enlarged, self._certificate.grid
-        )
+        unused = 1.0 - given / whole  # exact
+        unused[(largest > 0) & (largest < whole)] += 2.0**-49  # u is rounded there
+        enlarged = Fraction(float(weights @ unused)) * (1 + Fraction(len(unused) + 8, 2**51))
+        return u.reshape(-1), Fraction(self._certificate.score.gamma) * enlarged
 
 
 def _checked(values: list[int] | NDArray[np.float64], n_variables: int) -> Integers:
@@ -217,41 +186,27 @@ def _checked(values: list[int] | NDArray[np.float64], n_variables: int) -> Integ
 
 
 NOTHING = -(2**62)
-"""Value of a leaf without structures."""
+"""Less than any value: of a leaf without structures, and of an arc that does not exist."""
 
 Edges = AbstractSet[tuple[int, int]]
 
 
 # ---------------------------------------------------------------------------------- forests
 
-LOWEST = -(2**62)
-"""Less than any value: an arc that does not exist."""
 
-
-def contract_cycles(chosen: list[int]) -> tuple[list[int], int]:
+def contract_cycles(chosen: Integers) -> tuple[Integers, int]:
     """New numbers of the nodes and the root, equal for the members of a cycle of chosen arcs, and
     how many there are without the root.
     """
     n = len(chosen)
-    group = [-1] * (n + 1)
-    mark = [-1] * n
-    count = 0
-    for start in range(n):  # walk until a node that was seen; on this walk it closes a cycle
-        v = start
-        while v != n and mark[v] < 0:
-            mark[v] = start
-            v = chosen[v]
-        if v != n and mark[v] == start:
-            while group[v] < 0:
-                group[v] = count
-                v = chosen[v]
-            count += 1
-    for v in range(n):
-        if group[v] < 0:
-            group[v] = count
-            count += 1
-    group[n] = count
-    return group, count
+    follow, lowest = np.append(chosen, n), np.arange(n + 1)
+    for _ in range(n.bit_length()):  # 2^k steps lead to the root or around a cycle
+        lowest, follow = np.minimum(lowest, lowest[follow]), follow[follow]
+    on_cycle = follow[follow < n]
+    own = np.arange(n)
+    own[on_cycle] = lowest[on_cycle]
+    numbers, group = np.unique(own, return_inverse=True)
+    return np.append(group.reshape(-1), len(numbers)), len(numbers)
 
 
 def best_arborescence(weights: Integers) -> tuple[int, Integers]:
@@ -270,22 +225,21 @@ def best_arborescence(weights: Integers) -> tuple[int, Integers]:
     """
     w = weights.copy()
     n = len(w)
-    np.fill_diagonal(w, LOWEST)
+    np.fill_diagonal(w, NOTHING)
     total = 0
     top = np.arange(n)  # what contains each of the original nodes
     prices = np.zeros(n, dtype=np.int64)
     while True:
-        best = w.max(axis=1, initial=LOWEST)
+        best = w.max(axis=1, initial=NOTHING)
         chosen = np.where(w[:, n] == best, n, w.argmax(axis=1))  # the root first: fewer cycles
         total += int(best.sum())
         prices += best[top]
-        groups, count = contract_cycles(chosen.tolist())
+        group, count = contract_cycles(chosen)
         if count == n:
             return total, prices
-        group = np.array(groups)
-        smaller = np.full((count, count + 1), LOWEST, dtype=np.int64)
+        smaller = np.full((count, count + 1), NOTHING, dtype=np.int64)
         np.maximum.at(smaller, (group[:n, None], group[None, :]), w - best[:, None])
-        np.fill_diagonal(smaller, LOWEST)
+        np.fill_diagonal(smaller, NOTHING)
         w, n, top = smaller, count, group[top]
 
 
@@ -314,7 +268,7 @@ def best_forest(
     without, prices = best_arborescence(plain)
     extra = np.append(empty - prices, 0)  # the last for "no member", which is number -1
     quick = own + extra[class_sets].sum(axis=1) + without
-    result = int(quick[quick <= enough].max(initial=LOWEST))
+    result = int(quick[quick <= enough].max(initial=NOTHING))
     for s in np.flatnonzero(quick > enough):
         members = class_sets[s][class_sets[s] >= 0]
         weights = plain.copy()
@@ -361,6 +315,8 @@ class Forests:
         self, majorant: IntegerMajorant, allowed: NDArray[np.bool_], present: Edges, enough: int
     ) -> int:
         """Bound of a leaf; at most ``enough`` as soon as that is certain."""
+        if self.reason is not None:
+            raise RefutedError(f"forests bound nothing here: {self.reason}")
         n = self.space.n_variables - 1
         _, bonus_bits, penalty_bits = room(n + 1)
         bonus, penalty = 2**bonus_bits, 2**penalty_bits
@@ -396,9 +352,8 @@ class Forests:
 
 # ---------------------------------------------------------------------------------- clusters
 
-
 Coefficients = tuple[Integers, int]
-"""Of all candidates, (K,), and the right-hand side: coefficients . eta >= right-hand side."""
+"""Of all candidates, -1, 0 or 1, and the right-hand side: coefficients . eta >= right-hand side."""
 
 
 def _packing_row(space: Space, members: tuple[int, ...]) -> Coefficients:
@@ -464,11 +419,8 @@ class Clusters:
                 raise RefutedError(f"row {number} has the multiplier {y}, which is negative")
             step = math.floor(Fraction(y) / Fraction(2) ** self.certificate.grid)
             total -= step * rhs
-            if step * max(int(np.abs(coefficients).max()), 1) < limit:
-                values += step * coefficients
-            else:
-                values[:] = limit
-            if np.abs(values).max() >= limit:
+            values += min(step, limit) * coefficients  # these are -1, 0 or 1
+            if step >= limit or np.abs(values).max() >= limit:
                 raise RefutedError(f"row {number} has the multiplier {y}, which is too large")
         values[~allowed] = NOTHING
         best = np.maximum.reduceat(values, self._starts)

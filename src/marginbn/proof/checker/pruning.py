@@ -51,20 +51,15 @@ CLOSED = -(2**62)
 MOST_TOTAL = 10**7
 """Total weight up to which the values of f for all counts are kept."""
 
-LARGEST_LIST = 2 * 10**8
-"""Sets of one size, at most: a table has a place for each of them."""
-
-LARGEST_LEVEL = 10**8
-"""Open sets of one size times variables, at most."""
+LARGEST_LIST, LARGEST_LEVEL = 2 * 10**8, 10**8
+"""Sets of one size, for each of which a table has a place, and open ones times variables, at most.
+"""
 
 MOST_WORK = 4 * 10**10
 """Sets counted times rows, at most: about two minutes."""
 
-ENTRIES = 100_000
-"""Sets times rows that are counted at a time: they fit the processor's cache."""
-
-STEP = 4096
-"""Sets that are looked at at a time."""
+ENTRIES, STEP = 100_000, 4096
+"""Sets times rows that are counted, and sets that are looked at, at a time: they fit the cache."""
 
 
 class SetSums:
@@ -128,11 +123,9 @@ class SetSums:
             cells, own = np.unique(sizes, return_inverse=True)
             priors = [PRIORS["bdeu"](self.score, int(size)) for size in cells.tolist()]
         if not self.whole:
-            found = [
-                self._exact_sum(members, priors[k])
-                for members, k in zip(sets.tolist(), own.reshape(-1).tolist(), strict=True)
-            ]
-            return np.array([a for a, _ in found]), np.array([b for _, b in found])
+            pairs = zip(sets.tolist(), own.reshape(-1).tolist(), strict=True)
+            found = np.array([self._exact_sum(members, priors[k]) for members, k in pairs])
+            return found[:, 0], found[:, 1]
         states, sizes = self._states(sets)
         starts = np.cumsum(sizes) - sizes
         states = (states + starts[:, None]).reshape(-1)
@@ -256,47 +249,35 @@ class Pruning:
                 listed.setdefault(free.shape[1], []).append((place, i, value))
         level = self._look(np.zeros((1, 0), np.int64), live, best, [], listed.get(0, []))
         for size in range(1, most - len(self.base) + 1):
-            rows = np.full(math.comb(self.n, size - 1), -1, dtype=np.int64)
-            rows[self.sums.place(level.sets)] = np.arange(len(level.sets))
-            parts = list(self._extended(level, rows, listed.get(size, [])))
+            parts = list(self._extended(level, listed.get(size, [])))
             if sum(len(part.sets) for part in parts) * self.n > LARGEST_LEVEL:
                 raise RefutedError("too many sets are left out to look at all of them")
             if not parts:
                 return
             level = Level(*map(np.concatenate, zip(*parts, strict=True)))
 
-    def _extended(
-        self, level: Level, rows: Integers, kept: list[tuple[int, int, int]]
-    ) -> Iterator[Level]:
+    def _extended(self, level: Level, kept: list[tuple[int, int, int]]) -> Iterator[Level]:
         """Open sets of one more member, in the order of their places."""
+        rows = np.full(math.comb(self.n, level.sets.shape[1]), -1)  # by place, -1 if not open
+        rows[self.sums.place(level.sets)] = np.arange(len(level.sets))
         last = level.sets[:, -1] if level.sets.shape[1] else np.array([-1])
         for v in np.flatnonzero(self.pool.any(axis=0)).tolist():
             end = int(np.searchsorted(last, v))
             for begin in range(0, end, STEP):
                 own = level.sets[begin : min(begin + STEP, end)]
                 sets = np.column_stack([own, np.full(len(own), v)])
-                part = self._judge(level, rows, sets, kept)
+                live = np.tile(self.pool[:, v], (len(own), 1))
+                below, subsets = np.full(live.shape, CLOSED), []
+                for j in range(sets.shape[1]):
+                    row = rows[self.sums.place(np.delete(sets, j, axis=1))]
+                    live &= (row >= 0)[:, None] & (level.best[row] > CLOSED)
+                    below = np.maximum(below, level.best[row])
+                    subsets.append(row)
+                some = live.any(axis=1)
+                gains = [(level.lost[row[some]], level.sums[row[some]]) for row in subsets]
+                part = self._look(sets[some], live[some], below[some], gains, kept)
                 if len(part.sets):
                     yield part
-
-    def _judge(
-        self, level: Level, rows: Integers, sets: Integers, kept: list[tuple[int, int, int]]
-    ) -> Level:
-        """Look at sets whose subset without the last member is open; the open ones among them.
-
-        ``rows`` has the row of each set in the level below by its place, -1 for sets not open.
-        """
-        live = self.pool[:, sets[:, -1]].T.copy()
-        below = np.full(live.shape, CLOSED)
-        subsets = []
-        for j in range(sets.shape[1]):
-            row = rows[self.sums.place(np.delete(sets, j, axis=1))]
-            live &= (row >= 0)[:, None] & (level.best[row] > CLOSED)
-            below = np.maximum(below, level.best[row])
-            subsets.append(row)
-        some = live.any(axis=1)
-        gains = [(level.lost[row[some]], level.sums[row[some]]) for row in subsets]
-        return self._look(sets[some], live[some], below[some], gains, kept)
 
     def _look(
         self,

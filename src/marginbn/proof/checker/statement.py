@@ -106,10 +106,8 @@ class Family:
 
     def holds(self, parents: tuple[int, ...], most: int) -> bool:
         """Whether a set, in increasing order, is one of them."""
-        if not parents:
-            return self.empty or not self.base
-        fits = set(self.base) <= set(parents) <= {*self.base, *self.free}
-        return fits and list(parents) == sorted(set(parents)) and len(parents) <= most
+        fits = set(self.base) <= set(parents) <= {*self.base, *self.free} and len(parents) <= most
+        return (fits and list(parents) == sorted(set(parents))) or (self.empty and not parents)
 
 
 def family_of(i: int, n: int, rule: CandidateRule) -> Family:

@@ -45,6 +45,7 @@ SHIFT = 44
 
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _UNIT = Decimal(2**SHIFT)
+_PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
 
 _BERNOULLI = [Fraction(b) for b in (
     "1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510", "43867/798",
@@ -53,11 +54,6 @@ _BERNOULLI = [Fraction(b) for b in (
 """B_2, B_4, ..., B_22."""
 
 _STIRLING = [b / (2 * j * (2 * j - 1)) for j, b in enumerate(_BERNOULLI, 1)]
-
-_LARGE = 40
-"""From here on the series below is exact to far more digits than needed."""
-
-_PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
 
 
 @lru_cache(maxsize=MOST_LOGARITHMS)
@@ -82,7 +78,7 @@ def log_gamma_units(x: Fraction) -> int:
     near = _decimal(x, context)
     with localcontext(context):
         product, far = Decimal(1), near
-        for _ in range(max(0, _LARGE - int(x))):
+        for _ in range(max(0, 40 - int(x))):
             product *= far
             far += 1
         value = (far - Decimal("0.5")) * far.ln() - far + (2 * _PI).ln() / 2 - product.ln()

@@ -28,7 +28,7 @@ from marginbn.proof.certificate import (
     FOREST,
     Certificate,
 )
-from marginbn.proof.checker.bounds import NOTHING, Clusters, Edges, Forests, Majorants, ceil_to_grid
+from marginbn.proof.checker.bounds import NOTHING, Clusters, Forests, Majorants, ceil_to_grid
 from marginbn.proof.checker.pruning import Pruning, SetSums
 from marginbn.proof.checker.statement import (
     LARGEST_TABLE,
@@ -107,9 +107,10 @@ def check(certificate: Certificate, progress: Progress | None = None) -> Verdict
         raise ProblemTooLargeError(
             "there is not enough memory to check this certificate: free some"
         ) from None
-    score, scale = certificate.score, 0.0
-    if score.is_margin:
-        scale = 0.01 * math.fsum(certificate.data.weights.tolist()) * min(score.gamma, 1.0)
+    scale = 0.0
+    if certificate.score.is_margin:
+        total = math.fsum(certificate.data.weights.tolist())
+        scale = 0.01 * total * min(certificate.score.gamma, 1.0)
     numbers = (certificate.objective, certificate.bound, n_leaves, len(certificate.duals), scale)
     return Verdict(True, "", *numbers)
 
@@ -254,9 +255,15 @@ class Checker:
                     raise RefutedError("the tree is too deep to be checked")
                 continue
             try:
-                self._check_leaf(*node, kind, arguments, limit)
+                bound = self._bound(node, kind, arguments, limit)
             except RefutedError as refuted:
                 raise RefutedError(f"leaf {leaf}: {refuted}") from None
+            if bound > limit and bound != NOTHING:
+                value = float(bound * Fraction(2) ** grid)
+                raise RefutedError(
+                    f"leaf {leaf}: structures may score up to {value!r}, "
+                    f"more than the claimed bound {self.certificate.bound!r}"
+                )
             leaf += 1
             if progress is not None:
                 progress(place, len(tree))
@@ -264,30 +271,15 @@ class Checker:
             raise RefutedError(f"the tree ends at entry {place}, {len(tree)} are given")
         return leaf
 
-    def _check_leaf(
-        self,
-        allowed: NDArray[np.bool_],
-        present: Edges,
-        kind: int,
-        arguments: tuple[int, ...],
-        limit: int,
-    ) -> None:
+    def _bound(self, node: Node, kind: int, arguments: tuple[int, ...], limit: int) -> int:
+        """Bound of a leaf in whole numbers of 2^grid."""
         if not 0 <= arguments[0] < self.majorants.count:
             raise RefutedError(f"dual weights {arguments[0]} do not exist")
         majorant = self.majorants[arguments[0]]
         if kind == FOREST:
-            if self.forests.reason is not None:
-                raise RefutedError(f"forests bound nothing here: {self.forests.reason}")
-            bound = self.forests.bound(majorant, allowed, present, limit)
-        else:
-            assert kind == CLUSTERS
-            if not 0 <= arguments[1] < len(self.certificate.multipliers):
-                raise RefutedError(f"multipliers {arguments[1]} do not exist")
-            multipliers = self.certificate.multipliers[arguments[1]]
-            bound = self.clusters.bound(majorant, multipliers, allowed, present)
-        if bound > limit and bound != NOTHING:
-            value = float(bound * Fraction(2) ** self.certificate.grid)
-            raise RefutedError(
-                f"structures may score up to {value!r}, "
-                f"more than the claimed bound {self.certificate.bound!r}"
-            )
+            return self.forests.bound(majorant, *node, limit)
+        assert kind == CLUSTERS
+        if not 0 <= arguments[1] < len(self.certificate.multipliers):
+            raise RefutedError(f"multipliers {arguments[1]} do not exist")
+        multipliers = self.certificate.multipliers[arguments[1]]
+        return self.clusters.bound(majorant, multipliers, *node)

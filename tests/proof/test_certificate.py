@@ -15,13 +15,14 @@ from certificates import certified, folded, unfolded, with_header
 from marginbn.exceptions import FormatError, InputError, ProblemTooLargeError
 from marginbn.files import MisfitError
 from marginbn.problem.candidates import CandidateRule
-from marginbn.proof import format as files
+from marginbn.proof import certificate as files
 from marginbn.proof.certificate import (
     ARC,
     CANDIDATE,
     CLUSTERS,
     EDGE,
     FOREST,
+    MAGIC,
     Candidates,
     Certificate,
     Data,
@@ -29,14 +30,11 @@ from marginbn.proof.certificate import (
     Multipliers,
     NamedRow,
     Score,
-    row_order,
-)
-from marginbn.proof.format import (
-    MAGIC,
     decode_certificate,
     encode_certificate,
     part_type,
     read_certificate,
+    row_order,
     write_certificate,
 )
 from problems import small_linear_problem, small_margin_problem
