@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -405,6 +406,35 @@ def test_what_is_wrong_is_told(
         solve_structure(problem, Search(dask=client), certificate="x")
     with pytest.raises(InputError, match="no scheduler answers"):
         solve_structure(problem, Search(dask="tcp://127.0.0.1:9"))
+
+
+def test_what_distributed_logs_while_a_client_is_closed_is_not_shown(
+    problem: StructureProblem, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client without its scheduler logs pages then."""
+
+    class Closing:
+        """A client of a scheduler that is gone."""
+
+        scheduler = SimpleNamespace(ncores=None)
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            pass
+
+        def __enter__(self) -> Closing:
+            return self
+
+        def __exit__(self, *_: Any) -> None:
+            logging.getLogger("distributed.client").error("Failed to reconnect")
+
+        def sync(self, *_: Any, **__: Any) -> None:
+            raise TimeoutError
+
+    monkeypatch.setattr(distributed, "Client", Closing)
+    with pytest.warns(OptimalityWarning, match="scheduler does not answer"):
+        result = solve_structure(problem, Search(dask="tcp://there:1"))
+    assert result.status is Status.INTERRUPTED
+    assert not caplog.records
 
 
 def test_classifiers_search_on_a_cluster(client: Any) -> None:

@@ -135,7 +135,10 @@ def connected(dask: Any, n_jobs: int = 1) -> Iterator[Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Losses are reported in one line each, not by the pages that distributed logs of them."""
+    """Losses are reported in one line each, not by the pages that distributed logs of them; it logs
+    some while a client without a scheduler is closed.
+    """
+    _distributed()  # makes its loggers
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     levels = {name: logging.getLogger(name).level for name in names}
     try:
@@ -582,7 +585,7 @@ def solve_on_cluster(solver: Solver, run: Run, dask: Any) -> SolveResult:
             f"dask is for the solver 'branch_bound' (at most two parents), and {solver.name!r} "
             "would be used; leave dask out"
         )
-    with connected(dask, run.n_jobs) as client, _quiet():
+    with _quiet(), connected(dask, run.n_jobs) as client:
         run.n_jobs = 1
         solver.prepare()
         INTERRUPTS.raise_if_requested()
