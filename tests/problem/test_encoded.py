@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 
 import numpy as np
@@ -27,6 +28,22 @@ def test_properties_by_hand() -> None:
 
 def test_a_single_class_is_no_constant_feature() -> None:
     assert make_data([[0, 0]], (1, 1)).constant == (1,)
+
+
+@given(encoded_data(min_samples=0))
+@settings(deadline=None, max_examples=30)
+def test_another_process_gets_the_same_data(data: EncodedData) -> None:
+    copy = pickle.loads(pickle.dumps(data))
+    assert np.array_equal(copy.codes, data.codes)
+    assert np.array_equal(copy.by_column, data.by_column)
+    assert np.array_equal(copy.weights, data.weights)
+    assert copy.variables == data.variables
+
+
+def test_codes_travel_once_in_a_byte_each() -> None:
+    data = make_data(np.zeros((4000, 5), dtype=np.int64).tolist(), (2,) * 5)
+    assert data.by_column.nbytes == 20_000
+    assert len(pickle.dumps(data)) < 20_000 + data.weights.nbytes + 2_000
 
 
 @given(encoded_data(min_samples=0))
