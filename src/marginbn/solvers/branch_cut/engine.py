@@ -133,9 +133,9 @@ class CutSearch(SearchTree):
         self.heuristics = heuristics
         self.relaxation = HybridRelaxation(self.instance, self.shared.pool, run, run.seed)
         self._chooser = Chooser(self.relaxation, self.shared.costs)
-        self._finder = IncumbentSearch(self.instance, run.seed, self.team.stop)
+        self._finder = IncumbentSearch(self.instance, run.seed, self.stop)
         lists = self.shared.lists
-        self._orders = None if lists is None else OrderSearch(lists, run.seed, self.team.stop)
+        self._orders = None if lists is None else OrderSearch(lists, run.seed, self.stop)
         self._offered: IntArray | None = None  # the best selection that the run has seen
 
     @property
@@ -259,7 +259,7 @@ class CutSearch(SearchTree):
 
     # ------------------------------------------------------------------ the search
 
-    def advance(self, worker: int = 0) -> Status | None:
+    def advance(self) -> Status | None:
         """Visit one node."""
         node = self.frontier.take()
         if node is None:
