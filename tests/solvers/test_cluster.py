@@ -17,7 +17,6 @@ import pytest
 from marginbn import (
     EncodedData,
     InputError,
-    MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
     OptimalityWarning,
     Search,
@@ -411,10 +410,8 @@ def test_what_is_wrong_is_told(
 def test_what_distributed_logs_while_a_client_is_closed_is_not_shown(
     problem: StructureProblem, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A client without its scheduler logs pages then."""
-
     class Closing:
-        """A client of a scheduler that is gone."""
+        """A client of a scheduler that is gone; it logs pages then."""
 
         scheduler = SimpleNamespace(ncores=None)
 
@@ -437,16 +434,7 @@ def test_what_distributed_logs_while_a_client_is_closed_is_not_shown(
     assert not caplog.records
 
 
-def test_classifiers_search_on_a_cluster(client: Any) -> None:
-    data = problem_of().margins.data  # type: ignore[union-attr]
-    X, y = data.codes[:, 1:], data.codes[:, 0]
-    settings: dict[str, Any] = {"column_kinds": "categorical"}
-    found = MaxMarginBNClassifier(search=Search(dask=client), **settings).fit(X, y)
-    usual = MaxMarginBNClassifier(**settings).fit(X, y)
-    assert found.objective_ == pytest.approx(usual.objective_, rel=1e-6)
-
-
-def test_validation_on_a_cluster(client: Any) -> None:
+def test_classifiers_validate_and_search_on_a_cluster(client: Any) -> None:
     """Scores are those of this process: what ends the searches is their work."""
     data = problem_of(6).margins.data  # type: ignore[union-attr]
     X, y = data.codes[:, 1:], data.codes[:, 0]
@@ -461,3 +449,4 @@ def test_validation_on_a_cluster(client: Any) -> None:
     usual = MaxMarginBNClassifierCV(**settings).fit(X, y)
     for name, values in usual.cv_results_.items():
         np.testing.assert_array_equal(found.cv_results_[name], values, err_msg=name)
+    assert found.objective_ == pytest.approx(usual.objective_, rel=1e-6)

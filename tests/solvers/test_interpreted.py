@@ -91,35 +91,26 @@ def test_a_long_search_goes_on_with_machine_code(monkeypatch: pytest.MonkeyPatch
     assert not MODE.is_on
 
 
-@pytest.mark.parametrize(
-    ("computed", "n_open", "clock", "expected"),
-    [
-        (0.5, 11, (3.5, 6.5), []),
-        (1.5, 11, (3.5, 6.5), ["start", False]),
-        (1.5, 7, (3.0, float("inf")), []),
-        (6.5, 7, (3.0, float("inf")), ["start", False]),
-        (0.5, 7, (4.5, 5.5), ["start", True]),
-    ],
-)
-def test_when_a_search_leaves_python(
-    computed: float,
-    n_open: int,
-    clock: tuple[float, float],
-    expected: list[object],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_when_a_search_leaves_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 10 nodes visited: after a second by its open nodes, after six anyway, and late in a time
     limit, where it waits for the compiler.
     """
     told: list[object] = []
-    compiler = SimpleNamespace(
-        start=lambda _: told.append("start"), is_ready=lambda patiently: told.append(patiently)
-    )
+    start, inf = lambda _: told.append("start"), float("inf")
+    compiler = SimpleNamespace(start=start, is_ready=lambda patiently: told.append(patiently))
     monkeypatch.setattr(interpreted, "COMPILER", compiler)
-    with interpreting():
-        monkeypatch.setattr(MODE, "since", time.process_time() - computed)
-        leave_python(10, n_open, *clock, lambda: None)
-    assert told == (expected or [False])
+    for computed, n_open, clock, expected in (
+        (0.5, 11, (3.5, 6.5), [False]),
+        (1.5, 11, (3.5, 6.5), ["start", False]),
+        (1.5, 7, (3.0, inf), [False]),
+        (6.5, 7, (3.0, inf), ["start", False]),
+        (0.5, 7, (4.5, 5.5), ["start", True]),
+    ):
+        told.clear()
+        with interpreting():
+            monkeypatch.setattr(MODE, "since", time.process_time() - computed)
+            leave_python(10, n_open, *clock, lambda: None)
+        assert told == expected
 
 
 def test_ctrl_c_waits_for_the_kernel() -> None:

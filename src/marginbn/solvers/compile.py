@@ -44,7 +44,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -284,7 +284,7 @@ def is_at_hand(function: Callable[..., Any]) -> bool:
     """Whether machine code of a kernel need not be made: it is on disk, or this process has it."""
     compiled: Any = function
     if isinstance(compiled, DraftKernel):
-        compiled = compiled.for_python
+        compiled = compiled.for_python()
     shelf = compiled._cache
     return bool(compiled.overloads) or (isinstance(shelf, Shelf) and shelf.is_used)
 
@@ -497,19 +497,11 @@ class DraftKernel(PlainCalls):
     ) -> None:
         options = {"nopython": True, "no_cpython_wrapper": True, **OPTIONS, **more}
         super().__init__(function, {}, options, pipeline_class=DraftCompiler)
-        self.plain = plain or function
-        self._make_for_python = for_python
+        self.plain, self.for_python = plain or function, cache(for_python)
 
     def __call__(self, *args: Any) -> Any:
         """Called by Python."""
-        if MODE.is_on:
-            return self.plain(*args)
-        return self.for_python(*args)
-
-    @cached_property
-    def for_python(self) -> Callable[..., Any]:
-        """What Python calls."""
-        return self._make_for_python()
+        return (self.plain if MODE.is_on else self.for_python())(*args)
 
 
 def own_folder(path: PathLike) -> Path:
