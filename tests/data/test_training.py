@@ -291,6 +291,28 @@ def test_work_on_partitions_is_done_where_they_are(table: Any) -> None:
     assert found.structure_.parents == expected.structure_.parents
 
 
+def test_a_pass_over_partitions_makes_each_once(table: Any) -> None:
+    """Rows are counted once besides, and only the wanted columns are asked for."""
+    frames = pytest.importorskip("dask.dataframe")
+    rows, made = table.to_pandas(), list[int]()
+
+    def part(k: int) -> Any:
+        made.append(k)
+        return rows.iloc[300 * k : 300 * (k + 1)]
+
+    source = as_stream(frames.from_map(part, range(3), meta=rows.iloc[:0]))
+    assert source is not None
+    firsts = [row for names in (None, ["size"]) for row in source.each(_first_row, names)]
+    assert firsts == [(0, source.names), (300, source.names), (600, source.names)] + [
+        (row, ("size",)) for row in (0, 300, 600)
+    ]
+    assert sorted(made) == [k for k in range(3) for _ in range(3)]
+
+
+def _first_row(block: Any, row: int) -> tuple[int, tuple[str, ...]]:
+    return row, tuple(block.column_names)
+
+
 def _where(_: Any, __: int) -> str:
     """Address of the worker that asks."""
     from distributed import get_worker

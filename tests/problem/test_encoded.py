@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 
 import numpy as np
@@ -27,6 +28,16 @@ def test_properties_by_hand() -> None:
 
 def test_a_single_class_is_no_constant_feature() -> None:
     assert make_data([[0, 0]], (1, 1)).constant == (1,)
+
+
+@given(encoded_data(min_samples=0))
+@settings(deadline=None, max_examples=30)
+def test_another_process_gets_the_same_data_in_a_byte_for_each_code(data: EncodedData) -> None:
+    copy, many = pickle.loads(pickle.dumps(data)), make_data([[0] * 5] * 4000, (2,) * 5)
+    for name in ("codes", "by_column", "weights"):
+        assert np.array_equal(getattr(copy, name), getattr(data, name))
+    assert copy.variables == data.variables
+    assert len(pickle.dumps(many)) < many.by_column.nbytes + many.weights.nbytes + 2_000
 
 
 @given(encoded_data(min_samples=0))

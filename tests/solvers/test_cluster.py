@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -16,7 +17,6 @@ import pytest
 from marginbn import (
     EncodedData,
     InputError,
-    MaxMarginBNClassifier,
     MaxMarginBNClassifierCV,
     OptimalityWarning,
     Search,
@@ -407,16 +407,34 @@ def test_what_is_wrong_is_told(
         solve_structure(problem, Search(dask="tcp://127.0.0.1:9"))
 
 
-def test_classifiers_search_on_a_cluster(client: Any) -> None:
-    data = problem_of().margins.data  # type: ignore[union-attr]
-    X, y = data.codes[:, 1:], data.codes[:, 0]
-    settings: dict[str, Any] = {"column_kinds": "categorical"}
-    found = MaxMarginBNClassifier(search=Search(dask=client), **settings).fit(X, y)
-    usual = MaxMarginBNClassifier(**settings).fit(X, y)
-    assert found.objective_ == pytest.approx(usual.objective_, rel=1e-6)
+def test_what_distributed_logs_while_a_client_is_closed_is_not_shown(
+    problem: StructureProblem, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Closing:
+        """A client of a scheduler that is gone; it logs pages then."""
+
+        scheduler = SimpleNamespace(ncores=None)
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            pass
+
+        def __enter__(self) -> Closing:
+            return self
+
+        def __exit__(self, *_: Any) -> None:
+            logging.getLogger("distributed.client").error("Failed to reconnect")
+
+        def sync(self, *_: Any, **__: Any) -> None:
+            raise TimeoutError
+
+    monkeypatch.setattr(distributed, "Client", Closing)
+    with pytest.warns(OptimalityWarning, match="scheduler does not answer"):
+        result = solve_structure(problem, Search(dask="tcp://there:1"))
+    assert result.status is Status.INTERRUPTED
+    assert not caplog.records
 
 
-def test_validation_on_a_cluster(client: Any) -> None:
+def test_classifiers_validate_and_search_on_a_cluster(client: Any) -> None:
     """Scores are those of this process: what ends the searches is their work."""
     data = problem_of(6).margins.data  # type: ignore[union-attr]
     X, y = data.codes[:, 1:], data.codes[:, 0]
@@ -431,3 +449,4 @@ def test_validation_on_a_cluster(client: Any) -> None:
     usual = MaxMarginBNClassifierCV(**settings).fit(X, y)
     for name, values in usual.cv_results_.items():
         np.testing.assert_array_equal(found.cv_results_[name], values, err_msg=name)
+    assert found.objective_ == pytest.approx(usual.objective_, rel=1e-6)

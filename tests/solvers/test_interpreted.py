@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from brute_force import brute_force
 from marginbn import solve_structure, verify_certificate
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.problem import StructureProblem, margin_problem
-from marginbn.solvers import compile, interpreted, tree_search
+from marginbn.solvers import compile, interpreted
 from marginbn.solvers.branch_bound import BranchBoundSolver, engine
-from marginbn.solvers.interpreted import MODE, interpreting, is_late, is_slow, is_small, undisturbed
+from marginbn.solvers.interpreted import MODE, interpreting, is_small, leave_python, undisturbed
 from marginbn.solvers.result import SolveResult
 from marginbn.solvers.run import Run
 from marginbn.solvers.solve import solve_with
@@ -76,7 +77,7 @@ def test_a_long_search_goes_on_with_machine_code(monkeypatch: pytest.MonkeyPatch
     """From the next batch on, with the same result; the compiler's time does not count."""
     expected = facts(solve_structure(small(2), "branch_bound"))
     threads = []
-    monkeypatch.setattr(tree_search, "is_late", lambda *_: True)
+    monkeypatch.setattr(interpreted, "SHARE", -1.0)
     monkeypatch.setattr(engine, "is_at_hand", lambda *_: False)
     compile_seen = engine.compile_seen
 
@@ -90,23 +91,26 @@ def test_a_long_search_goes_on_with_machine_code(monkeypatch: pytest.MonkeyPatch
     assert not MODE.is_on
 
 
-@pytest.mark.parametrize(
-    ("seconds", "nodes", "n_open", "expected"),
-    [(0.5, 10, 11, False), (1.5, 10, 11, True), (1.5, 10, 7, False), (6.5, 10, 7, True)],
-)
-def test_a_search_sees_early_that_it_will_take_long(
-    seconds: float, nodes: int, n_open: int, expected: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a second by its open nodes, after six anyway."""
-    with interpreting():
-        monkeypatch.setattr(MODE, "since", time.process_time() - seconds)
-        assert is_slow(nodes, n_open) is expected
-
-
-def test_a_search_in_python_waits_for_the_compiler_late_in_a_time_limit() -> None:
-    assert not is_late(3.5, 6.5)
-    assert is_late(4.5, 5.5)
-    assert not is_late(3.0, float("inf"))
+def test_when_a_search_leaves_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 10 nodes visited: after a second by its open nodes, after six anyway, and late in a time
+    limit, where it waits for the compiler.
+    """
+    told: list[object] = []
+    start, inf = lambda _: told.append("start"), float("inf")
+    compiler = SimpleNamespace(start=start, is_ready=lambda patiently: told.append(patiently))
+    monkeypatch.setattr(interpreted, "COMPILER", compiler)
+    for computed, n_open, clock, expected in (
+        (0.5, 11, (3.5, 6.5), [False]),
+        (1.5, 11, (3.5, 6.5), ["start", False]),
+        (1.5, 7, (3.0, inf), [False]),
+        (6.5, 7, (3.0, inf), ["start", False]),
+        (0.5, 7, (4.5, 5.5), ["start", True]),
+    ):
+        told.clear()
+        with interpreting():
+            monkeypatch.setattr(MODE, "since", time.process_time() - computed)
+            leave_python(10, n_open, *clock, lambda: None)
+        assert told == expected
 
 
 def test_ctrl_c_waits_for_the_kernel() -> None:

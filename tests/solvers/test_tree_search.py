@@ -20,7 +20,7 @@ from marginbn.solvers.checkpoint import Checkpoint, OpenNodes, SearchState
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Limits, Run, Stopped
 from marginbn.solvers.solve import solve_with
-from marginbn.solvers.tree_search import SearchTree, Team, TreeSolver, saved_tree
+from marginbn.solvers.tree_search import SearchTree, TreeSolver, saved_tree
 
 
 def selections(problem: StructureProblem) -> list[tuple[float, tuple[int, ...]]]:
@@ -34,22 +34,6 @@ def selections(problem: StructureProblem) -> list[tuple[float, tuple[int, ...]]]
     return sorted(found, reverse=True)
 
 
-class LoggingTeam(Team[object]):
-    """One worker; the log says when it works."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.log: list[str] = []
-
-    @contextmanager
-    def helpers(self, advance: object) -> Iterator[None]:
-        self.log.append("begin work")
-        try:
-            yield
-        finally:
-            self.log.append("end work")
-
-
 class ListTree(SearchTree):
     """All structures in a list, in halves; a node is a slice of it.
 
@@ -57,11 +41,11 @@ class ListTree(SearchTree):
     """
 
     def __init__(self, run: Run) -> None:
-        super().__init__(run, LoggingTeam())
+        super().__init__(run)
         self.everything = selections(run.problem)
         self.open_slices: list[tuple[int, int]] = []
         self.visited = 0
-        self.log = self.team.log
+        self.log: list[str] = []
         self.fate: Status | BaseException | None = None
         self.when = 0
 
@@ -90,7 +74,15 @@ class ListTree(SearchTree):
         assert self.fate is not None
         return self.fate
 
-    def advance(self, worker: int = 0) -> Status | None:
+    @contextmanager
+    def helpers(self) -> Iterator[None]:
+        self.log.append("begin work")
+        try:
+            yield
+        finally:
+            self.log.append("end work")
+
+    def advance(self) -> Status | None:
         self.log.append("advance")
         if self.fate is not None and self.visited == self.when:
             return self._meet()

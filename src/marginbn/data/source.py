@@ -498,26 +498,32 @@ def source_of_lazy_frame(frame: Any) -> Source:
 
 
 def source_of_dask(frame: Any) -> Source:
-    """Every partition is a block; work on it is done by the worker that has it."""
+    """Every partition is a block; work on it is done by the worker that has it. A pass reads the
+    wanted columns only, and rows are counted once.
+    """
+    check_distinct_names([str(name) for name in frame.columns])
+    own = {str(name): name for name in frame.columns}
+    first_rows: list[int] = []  # of the partitions, as soon as they are counted
 
     def read(names: Sequence[str]) -> Iterator[Any]:
+        wanted = frame[[own[name] for name in names]]
         for k in range(frame.npartitions):
-            part = frame.partitions[k].compute()
+            part = wanted.partitions[k].compute()
             if len(part):
                 yield source_of_memory(part).whole(names)
 
     def elsewhere(work: Work, names: Sequence[str]) -> Iterator[Any]:
         dask: Any = import_module("dask")
-        parts = frame.to_delayed()
-        lengths = dask.compute(*[dask.delayed(len)(part) for part in parts])
-        first_rows = np.cumsum([0, *lengths[:-1]]).tolist()
+        parts = frame[[own[name] for name in names]].to_delayed()
+        if not first_rows:
+            lengths = dask.compute(*[dask.delayed(len)(part) for part in parts])
+            first_rows.extend(np.cumsum([0, *lengths[:-1]]).tolist())
         asked = zip(parts, first_rows, strict=True)
         answers = [dask.delayed(_answer)(work, part, list(names), row) for part, row in asked]
         for begin in range(0, len(answers), AT_A_TIME):
             yield from dask.compute(*answers[begin : begin + AT_A_TIME])
 
-    names = tuple(str(name) for name in frame.columns)
-    return Source(names, read, "Dask DataFrame", elsewhere=elsewhere)
+    return Source(tuple(own), read, "Dask DataFrame", elsewhere=elsewhere)
 
 
 def _answer(work: Work, part: Any, names: list[str], first_row: int) -> Any:

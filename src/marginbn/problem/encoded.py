@@ -99,6 +99,11 @@ class EncodedData:
         for name, array in (("codes", codes), ("weights", weights)):
             object.__setattr__(self, name, frozen(array))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process: the codes once, in as few bytes as hold them."""
+        kept = {name: value for name, value in vars(self).items() if name != "by_column"}
+        return kept | {"codes": self.by_column.T}
+
     @cached_property
     def arities(self) -> IntArray:
         """Number of states of each variable."""

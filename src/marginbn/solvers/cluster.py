@@ -55,7 +55,7 @@ from marginbn.solvers.checkpoint import OpenNodes, SearchState, join
 from marginbn.solvers.result import SolveResult, Status
 from marginbn.solvers.run import Run, Solver, Stopped
 from marginbn.solvers.subtree import Answer, PartLostError, Task, get_ready, solve_part, stamp
-from marginbn.solvers.tree_search import SEED_STEP, begin
+from marginbn.solvers.tree_search import begin
 
 LOCAL = "local"
 """In place of an address: processes on this machine."""
@@ -86,6 +86,9 @@ LATE_TURNS, LATE_SECONDS = 4, 15.0
 
 COPY_EVERY, COPY_RATE = 60.0, 1_000_000
 """Seconds between two copies of a part, and bytes of them per second at the most."""
+
+SEED_STEP = 7919
+"""Between the seeds of two turns; a prime, so that theirs and those of other calls differ."""
 
 SMALL_SURPLUS, WORSE = 32, 0.01
 """Nodes that change hands where a worker has worse ones: its bound lies below the best by more than
@@ -135,7 +138,10 @@ def connected(dask: Any, n_jobs: int = 1) -> Iterator[Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Losses are reported in one line each, not by the pages that distributed logs of them."""
+    """Losses are reported in one line each, not by the pages that distributed logs of them; it logs
+    some while a client without a scheduler is closed.
+    """
+    _distributed()  # makes its loggers
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     levels = {name: logging.getLogger(name).level for name in names}
     try:
@@ -250,11 +256,9 @@ class Coordinator:
         self._check_workers()
         run = self.run
         if run.saved is None or not run.saved.search.arrays:
-            run.look()  # connecting may have taken all the time
-            limits = replace(run.limits, nodes=RAMP_UP * self.n_workers, time=run.remaining())
-            if limits.time == math.inf:
-                limits = replace(limits, time=None)
+            limits = replace(run.limits, nodes=RAMP_UP * self.n_workers)
             alone = replace(run, limits=limits, checkpoint=None)
+            alone.deadline = run.deadline
             begin(alone)
             alone.stopped = self.solver.run(alone)
             state = alone.snapshot()
@@ -279,25 +283,18 @@ class Coordinator:
             there = self.client.sync(self.client.scheduler.ncores, callback_timeout=PATIENCE)
         except (OSError, TimeoutError, ValueError, RuntimeError, CancelledError) as error:
             self._give_up(f"the scheduler does not answer ({type(error).__name__})")
-        self.n_workers = max(1, sum(int(count) for count in there.values()))
-        for address in [address for address in self.checks if address not in there]:
-            self.checks.pop(address)
+        self.n_workers = max(1, sum(there.values()))
+        for address in self.checks.keys() - there.keys():
+            del self.checks[address]
         for address in there.keys() - self.checks.keys():
             problem = self._scattered(list(there))
             if problem is not None:
+                given = self.solver, problem, self.run.limits.memory
                 self.checks[address] = self.client.submit(
-                    get_ready,
-                    self.solver,
-                    problem,
-                    self.run.limits.memory,
-                    workers=[address],
-                    pure=False,
+                    get_ready, *given, workers=[address], pure=False
                 )
-        ours = {
-            address: int(count)
-            for address, count in there.items()
-            if address in self.checks and self._is_ours(address)
-        }
+        known = [address for address in there if address in self.checks]
+        ours = {address: int(there[address]) for address in known if self._is_ours(address)}
         if there and self.refused >= there.keys():
             self._give_up("all workers are left out")
         return ours
@@ -309,7 +306,7 @@ class Coordinator:
             if check.status == "pending":
                 return False
             try:
-                check = str(check.result(timeout=PATIENCE) or "version 0.2.0 or earlier")
+                check = str(check.result(timeout=PATIENCE))
             except Exception as error:  # whatever it is, this worker cannot do the work
                 check = f"{type(error).__name__}: {error}".splitlines()[0]
             self.checks[address] = check
@@ -416,7 +413,12 @@ class Coordinator:
                 if max(bounds) == self.held[slot].bound > min(bounds) + self._much:
                     share = share or SMALL_SURPLUS  # for a worker that has worse ones only
                 task = replace(task, surplus=share)
-            self._submit(task, self.held[slot], problem)
+            given = self.solver, problem, task
+            key = f"{self._name}-{next(self._seeds)}"
+            future = self.client.submit(
+                solve_part, *given, workers=[slots[slot]], pure=False, key=key
+            )
+            self.out[future] = self.held[slot]
             del self.held[slot]  # only now: an interrupt must not lose a node
 
     def _nodes_for(self, slot: str, n_hungry: int) -> OpenNodes | None:
@@ -454,18 +456,6 @@ class Coordinator:
             goes_on,
             is_copied=part.is_copied,
         )
-
-    def _submit(self, task: Task, part: Part, problem: Any) -> None:
-        future = self.client.submit(
-            solve_part,
-            self.solver,
-            problem,
-            task,
-            workers=[part.worker],
-            pure=False,
-            key=f"{self._name}-{next(self._seeds)}",
-        )
-        self.out[future] = part
 
     def _take_back_late(self) -> None:
         """Parts of workers that are gone or late wait again."""
@@ -528,9 +518,8 @@ class Coordinator:
             future.release()
 
     def _accept(self, part: Part, answer: Answer) -> None:
-        told = getattr(answer, "stamp", "version 0.2.0 or earlier")
-        if told != self._stamp:
-            self._refuse(part.worker, told)
+        if answer.stamp != self._stamp:
+            self._refuse(part.worker, answer.stamp)
             self._wait_again(part, is_lost=False)
             return
         self.answered.add(part.worker)
@@ -582,7 +571,7 @@ def solve_on_cluster(solver: Solver, run: Run, dask: Any) -> SolveResult:
             f"dask is for the solver 'branch_bound' (at most two parents), and {solver.name!r} "
             "would be used; leave dask out"
         )
-    with connected(dask, run.n_jobs) as client, _quiet():
+    with _quiet(), connected(dask, run.n_jobs) as client:
         run.n_jobs = 1
         solver.prepare()
         INTERRUPTS.raise_if_requested()

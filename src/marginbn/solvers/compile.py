@@ -44,7 +44,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -84,8 +84,6 @@ _told: list[object] = []  # why machine code is not kept, once stderr says so
 
 # numba's annotations are incomplete
 _arrays: Any = import_module("numba.np.arrayobj")
-_flags: Any = import_module("numba.core.targetconfig").TargetConfig
-_defaults: dict[type, dict[str, Any]] = {}
 _compiler_lock: Any = import_module("numba.core.compiler_lock").global_compiler_lock
 _dynfunc: Any = import_module("numba._dynfunc")
 _normalise: Any = import_module("numba.core.cgutils").normalize_ir_text
@@ -265,7 +263,6 @@ def _compiling() -> Iterator[None]:
       Python does takes a fifth of its time (rarely: 80 MB more memory).
     * The error of an assignment between arrays has no numbers in its message: the code that writes
       them took a fifth of the time.
-    * numba asks for its flags a hundred thousand times, and made a list of them each time.
     """
     config: Any = numba.config
     with _compiler_lock:
@@ -273,32 +270,21 @@ def _compiling() -> Iterator[None]:
             yield
             return
         level, often, message = config.OPT, gc.get_threshold(), _arrays.raise_with_shape_context
-        values = _flags.values
         config.OPT = type(level)(LEVEL)
         gc.set_threshold(50_000, 50, 1_000)
         _arrays.raise_with_shape_context = _refuse_shapes
-        _flags.values = _values_of_flags
         try:
             yield
         finally:
             config.OPT, _arrays.raise_with_shape_context = level, message
-            _flags.values = values
             gc.set_threshold(*often)
-
-
-def _values_of_flags(flags: Any) -> dict[str, Any]:
-    """All flags; those that are not set as they are by default."""
-    kind = type(flags)
-    if kind not in _defaults:
-        _defaults[kind] = {name: option.default for name, option in flags.options.items()}
-    return {**_defaults[kind], **flags._values}
 
 
 def is_at_hand(function: Callable[..., Any]) -> bool:
     """Whether machine code of a kernel need not be made: it is on disk, or this process has it."""
     compiled: Any = function
     if isinstance(compiled, DraftKernel):
-        compiled = compiled.for_python
+        compiled = compiled.for_python()
     shelf = compiled._cache
     return bool(compiled.overloads) or (isinstance(shelf, Shelf) and shelf.is_used)
 
@@ -511,19 +497,11 @@ class DraftKernel(PlainCalls):
     ) -> None:
         options = {"nopython": True, "no_cpython_wrapper": True, **OPTIONS, **more}
         super().__init__(function, {}, options, pipeline_class=DraftCompiler)
-        self.plain = plain or function
-        self._make_for_python = for_python
+        self.plain, self.for_python = plain or function, cache(for_python)
 
     def __call__(self, *args: Any) -> Any:
         """Called by Python."""
-        if MODE.is_on:
-            return self.plain(*args)
-        return self.for_python(*args)
-
-    @cached_property
-    def for_python(self) -> Callable[..., Any]:
-        """What Python calls."""
-        return self._make_for_python()
+        return (self.plain if MODE.is_on else self.for_python())(*args)
 
 
 def own_folder(path: PathLike) -> Path:

@@ -5,8 +5,8 @@ the function itself is called (:mod:`marginbn.solvers.compile` asks :data:`MODE`
 operations on the same numbers, some hundred times slower. Only sums that no bound depends on may be
 added in another order by machine code (``REORDERED``), so a search takes the same way up to ties,
 and its bounds carry the same allowance for rounding. It may change from one to the other between
-two batches. If it will not end soon (:func:`is_slow`) a compiler starts in the background, and the
-search goes on with machine code as soon as that is there.
+two batches. If it will not end soon a compiler starts in the background, and the search goes on
+with machine code as soon as that is there (:func:`leave_python`).
 
 *Ctrl-C.* Machine code is never left in the middle of a change to the tree. Python is, in its main
 thread, after any step. So kernels that work on the tree, which have a flag ``stop`` to end them,
@@ -157,11 +157,6 @@ class Compiler:
             self._background = threading.Thread(target=body, name="marginbn compiler")
             self._background.start()
 
-    @property
-    def is_started(self) -> bool:
-        """Whether something was compiled in the background."""
-        return self._background is not None
-
     def is_ready(self, patiently: bool) -> bool:
         """Whether that is done; patiently: after waiting for it."""
         background = self._background
@@ -204,19 +199,22 @@ def interpreting(wanted: bool = True) -> Iterator[None]:
         MODE.is_on = before
 
 
-def is_slow(nodes: int, n_open: int) -> bool:
-    """Whether a search in plain Python, with so many nodes visited and open, takes so long that
-    machine code should be made meanwhile.
+def leave_python(
+    nodes: int, n_open: int, elapsed: float, remaining: float, compile_seen: Callable[[], None]
+) -> None:
+    """Let ``compile_seen`` make machine code in the background if a search in plain Python will not
+    end soon, with so many nodes visited and open, and go on with it as soon as it is there. Late,
+    with so many seconds behind the search and left, it is waited for.
     """
+    if not MODE.is_on:
+        return
     computed = time.process_time() - MODE.since
-    if computed > FIRST_LOOK and n_open > HARDLY_PRUNED * nodes:
-        return True
-    return computed > PATIENCE
-
-
-def is_late(elapsed: float, remaining: float) -> bool:
-    """Whether it should wait for machine code, with so many seconds behind it and left."""
-    return elapsed > SHARE * (elapsed + remaining)
+    is_late = elapsed > SHARE * (elapsed + remaining)
+    is_hard = computed > FIRST_LOOK and n_open > HARDLY_PRUNED * nodes
+    if is_late or is_hard or computed > PATIENCE:
+        COMPILER.start(compile_seen)
+    if COMPILER.is_ready(patiently=is_late):
+        MODE.is_on = False
 
 
 def interpret(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -36,7 +36,7 @@ SHARE = 0.8
 """Part of the memory left on the machine that a solve without a limit may take."""
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
 
 
@@ -58,17 +58,13 @@ def parse_memory(value: int | float | str | None, name: str = "memory_limit") ->
     """
     if value is None:
         return None
-    amount: float = math.nan
-    if isinstance(value, str):
-        match = _AMOUNT.fullmatch(value)
+    amount = math.nan
+    with suppress(TypeError, ValueError):
+        match = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
         if match is not None:
-            unit = (match[2] or "").lower()
-            amount = float(match[1]) * (_UNITS | _BINARY)[unit]
-    elif not isinstance(value, bool):
-        try:
+            amount = float(match[1]) * _UNITS[(match[2] or "").lower()]
+        elif not isinstance(value, str | bool):
             amount = float(value)
-        except (TypeError, ValueError):
-            amount = math.nan
     if not 1 <= amount < 2**62:
         raise InputError(
             f"{name} must be a positive number of bytes, text like '2 GB' or None, got {value!r}"

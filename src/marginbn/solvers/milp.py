@@ -41,15 +41,13 @@ def load_highspy() -> ModuleType:
     try:
         import highspy
     except ImportError as error:
+        reason = "solver 'highs' needs highspy"
         if "undefined symbol" in str(error):
-            raise MissingDependencyError(
+            reason = (
                 "highspy cannot be loaded together with another copy of the HiGHS library in this "
-                "process (ortools ships one; highspy 1.15 and later clash with it): "
-                'pip install "highspy>=1.14,<1.15"'
-            ) from error
-        raise MissingDependencyError(
-            "solver 'highs' needs highspy: pip install \"highspy>=1.14,<1.15\""
-        ) from error
+                "process (ortools ships one; highspy 1.15 and later clash with it)"
+            )
+        raise MissingDependencyError(f'{reason}: pip install "highspy>=1.14,<1.15"') from error
     module: ModuleType = highspy
     return module
 
@@ -213,7 +211,6 @@ SMALLEST_COEFFICIENT = 1e-12
 SECONDS_PER_NONZERO = 6e-8
 """Upper estimate of the time that HiGHS needs to take over a matrix; nothing can stop it then."""
 
-
 SMALLEST_GAMMA = 1e-3
 """Costs are not raised beyond what this gamma asks for: HiGHS loses digits."""
 
@@ -260,8 +257,7 @@ class HighsSolver(Solver):
         run.poll()
         highs.setSolution(milp.n_columns, np.arange(milp.n_columns, dtype=np.int32), point)
         del milp, point  # HiGHS has its own copy
-        listener = _Listener(foreign, scale, allowance)
-        listener.attach(highs)
+        listener = _Listener(highs, foreign, scale, allowance)
         if run.limits.time is not None:
             highs.setOptionValue("time_limit", max(run.remaining(), 1e-3))
 
@@ -295,12 +291,10 @@ def _set_options(highs: Any, run: Run) -> None:
 class _Listener:
     """Turns HiGHS' callbacks into posts, and a cancelled work into an interrupt."""
 
-    def __init__(self, foreign: Foreign, scale: float, allowance: float) -> None:
+    def __init__(self, highs: Any, foreign: Foreign, scale: float, allowance: float) -> None:
+        """Subscribe to everything that can report or interrupt."""
         self._foreign, self._scale, self._allowance = foreign, scale, allowance
         self._best_bound = math.inf
-
-    def attach(self, highs: Any) -> None:
-        """Subscribe to everything that can report or interrupt."""
         highs.cbMipImprovingSolution += lambda e: self._post_solution(e.data_out.mip_solution)
         highs.cbMipLogging += self._on_progress
         highs.cbMipInterrupt += self._on_progress

@@ -110,7 +110,7 @@ class PartSearch(BoxSearch):
         turn ``goes_on`` with it.
         """
         self.run, self.is_open = run, False
-        self.team.stop[0] = 0
+        self.stop[0] = 0
         main = self.main
         main.reserve = 0
         floor = float(main.pool.state.floor) if goes_on else -math.inf
@@ -166,7 +166,6 @@ class PartSearch(BoxSearch):
         """Structures alone: the bound of a part is none of the whole problem, in all of which the
         local search looks for better ones.
         """
-        self.team.raise_failure()
         self.run.nodes = self.nodes
         return self.hand_over()
 
@@ -179,9 +178,11 @@ class PartSearch(BoxSearch):
 
 @lru_cache(maxsize=2)
 def stamp(problem: StructureProblem) -> str:
-    """Version of the engine with a digest of its code, and digest of the problem."""
+    """Version with a digest of the code, as bounds rest on more than the engine, and digest of the
+    problem.
+    """
     code = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         code.update(path.read_bytes())
     return f"marginbn {__version__} {code.hexdigest()[:8]}, problem {fingerprint(problem)[:16]}"
 

@@ -21,18 +21,15 @@ everything ever given up. So it is true at every moment, and whatever ends the s
 report is a proof.
 
 *Workers.* The first one runs in the caller's thread, the only one that speaks to the run and hears
-Ctrl-C; the others run in threads of their own and share a :class:`Team` with it.
+Ctrl-C; others run in threads of their own (:meth:`SearchTree.helpers`).
 """
 
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -42,9 +39,9 @@ from marginbn.problem.candidates import CandidateSets
 from marginbn.problem.masks import BITS
 from marginbn.problem.problem import StructureProblem
 from marginbn.solvers.checkpoint import BrokenFileError, OpenNodes, SearchState, parse, warn_unused
-from marginbn.solvers.interpreted import COMPILER, MODE, is_late, is_slow
+from marginbn.solvers.interpreted import leave_python
 from marginbn.solvers.result import Status, relative_gap
-from marginbn.solvers.run import Run, Solver, Stopped, running
+from marginbn.solvers.run import Run, Solver
 
 
 def feasible_selection(candidates: CandidateSets, worth: FloatArray | None = None) -> IntArray:
@@ -123,93 +120,15 @@ def begin(run: Run) -> None:
         run.recall_bound(run.saved.bound)
 
 
-REST = 0.02
-"""Seconds that a worker without nodes waits before it looks again."""
-
-SEED_STEP = 7919
-"""Between the seeds of two workers; a prime, so that theirs and those of other calls differ."""
-
-Finding = TypeVar("Finding")
-"""A structure as a worker finds it."""
-
-
-class Team(Generic[Finding]):
-    """What the workers on one tree share, and the threads of all but the first."""
-
-    def __init__(self, n_workers: int = 1) -> None:
-        self.n_workers = n_workers
-        self.stop = np.zeros(1, dtype=np.int64)
-        """Flag that ends compiled code."""
-        self.is_over = False
-        """Whether nothing that threads still do counts."""
-        self._lock = threading.RLock()  # entered by itself: an interrupt cannot leave it locked
-        self._change = threading.Condition(self._lock)
-        self._found: list[Finding] = []
-        self._failure: BaseException | None = None
-
-    @property
-    def found(self) -> list[Finding]:
-        """Improvements that the run has not seen yet, the oldest first."""
-        with self._lock:
-            return list(self._found)
-
-    def forget(self) -> None:
-        """The run has seen the oldest improvement. Not before: an interrupt must not lose a
-        structure whose leaf is no longer in the tree.
-        """
-        with self._lock:
-            del self._found[:1]
-
-    def rest(self) -> None:
-        """Wait a moment for something to change."""
-        with self._lock:
-            self._change.wait(REST)
-
-    def raise_failure(self) -> None:
-        """Raise in the caller's thread what went wrong in another."""
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
-
-    @contextmanager
-    def helpers(self, advance: Callable[[int], Status | None]) -> Iterator[None]:
-        """Threads of all workers but the first, for the time of the block; ``advance`` does a
-        portion of the work of the worker with that number.
-        """
-        bodies = [partial(self._help, partial(advance, k)) for k in range(1, self.n_workers)]
-        with running(bodies, self._end):
-            yield
-        self.raise_failure()
-
-    def _end(self) -> None:
-        with self._lock:
-            self.is_over = True
-            self.stop[0] = 1
-            self._change.notify_all()
-
-    def _help(self, advance: Callable[[], Status | None]) -> None:
-        """Body of a thread: portions while there are nodes, until the flag is raised."""
-        try:
-            while self.stop[0] == 0:
-                if advance() is not None:
-                    self.rest()
-        except Stopped:
-            pass  # its node stays among those in progress
-        except BaseException as error:  # raised again in the caller's thread
-            self._failure = error
-            self.stop[0] = 1
-
-
 class SearchTree:
     """A relaxation with its open nodes, as the loop sees it. Methods that do nothing here are for
     trees that need nothing better: one worker, no heuristics, no checkpoint.
     """
 
-    team: Team[Any]
-
-    def __init__(self, run: Run, team: Team[Any] | None = None) -> None:
+    def __init__(self, run: Run) -> None:
         self.run = run
-        self.team = Team() if team is None else team
+        self.stop = np.zeros(1, dtype=np.int64)
+        """Flag that ends compiled code."""
         self.is_open = False
 
     @property
@@ -233,22 +152,18 @@ class SearchTree:
         self.is_open = True
         self.run.snapshot = self.snapshot
 
-    def advance(self, worker: int = 0) -> Status | None:
+    def advance(self) -> Status | None:
         """A portion of work; why none will follow (OPTIMAL: nothing is open or in progress)."""
         raise NotImplementedError
 
+    def helpers(self) -> AbstractContextManager[None]:
+        """Threads of all workers but the first, for the time of the block."""
+        return nullcontext()
+
     def leave_python_if_slow(self, n_open: int, compile_seen: Callable[[], None]) -> None:
-        """Let ``compile_seen`` make machine code in the background if plain Python takes long, and
-        go on with it as soon as it is there. Late in a time limit it is waited for.
-        """
-        if not MODE.is_on:
-            return
+        """Go on with machine code, if plain Python takes long; ``compile_seen`` makes it."""
         clock = self.run.deadline
-        late = is_late(clock.elapsed(), clock.remaining())
-        if late or is_slow(self.nodes, n_open):
-            COMPILER.start(compile_seen)
-        if COMPILER.is_started and COMPILER.is_ready(patiently=late):
-            MODE.is_on = False
+        leave_python(self.nodes, n_open, clock.elapsed(), clock.remaining(), compile_seen)
 
     def improve(self, improved: bool) -> None:
         """The turn of heuristics; ``improved`` says whether there is a new incumbent."""
@@ -260,30 +175,16 @@ class SearchTree:
 
     def interrupt(self) -> None:
         """Ask compiled code to come back soon; called from another thread when time is up."""
-        self.team.stop[0] = 1
-
-    def selection(self, found: Any) -> IntArray:
-        """What a worker found as a selection of the problem."""
-        return np.asarray(found)
-
-    def announce(self, found: Any) -> None:
-        """The run has seen what a worker found."""
-        return
+        self.stop[0] = 1
 
     def hand_over(self) -> bool:
-        """Offer what workers found to the run, which scores it from the definition; returns whether
+        """Offer what was found to the run, which scores it from the definition; returns whether
         anything was better.
         """
-        improved = False
-        for found in self.team.found:
-            improved = self.run.offer(self.selection(found)) or improved
-            self.team.forget()
-            self.announce(found)
-        return improved
+        return False
 
     def report(self) -> bool:
         """Report incumbents and bound to the run; returns whether an incumbent was better."""
-        self.team.raise_failure()
         self.run.nodes = self.nodes
         improved = self.hand_over()
         bound = self.bound if self.is_open else math.inf
@@ -311,7 +212,7 @@ class TreeSolver(Solver):
             try:
                 with run.deadline.calling(tree.interrupt):
                     tree.open()
-                    with tree.team.helpers(tree.advance):
+                    with tree.helpers():
                         while True:
                             improved = tree.report()
                             if run.is_closed or ended is Status.OPTIMAL:

@@ -256,11 +256,11 @@ def test_nobody_waits_for_a_worker_that_failed() -> None:
     team = workers.BoxTeam(frank_wolfe.encode(larger_problem()), 2, workers.UNLIMITED, 1 << 20)
     helper = team.workers[1]
 
-    def fail() -> None:
+    def fail(_: int) -> None:
         with team.batch(helper):
             raise FloatingPointError("broken kernel")
 
-    team._help(fail)
+    team._help(fail, 1)
     assert not team.is_finished
     with pytest.raises(FloatingPointError, match="broken kernel"), team.at_rest():
         pytest.fail("there is no rest")

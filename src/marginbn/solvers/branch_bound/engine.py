@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
@@ -95,8 +95,6 @@ def is_interpreted(
 class BoxSearch(SearchTree):
     """State of one solve on the Python side."""
 
-    team: BoxTeam
-
     def __init__(self, run: Run, solver: BranchBoundSolver, seconds: float | None = None) -> None:
         shape = BranchBoundShape.of(run.problem)
         if seconds is None:
@@ -112,7 +110,9 @@ class BoxSearch(SearchTree):
             )
         encoding = encode(run.problem, threads, run.look)
         node_limit = UNLIMITED if run.limits.nodes is None else run.limits.nodes
-        super().__init__(run, BoxTeam(encoding, run.n_jobs, node_limit, division.tree))
+        super().__init__(run)
+        self.team = BoxTeam(encoding, run.n_jobs, node_limit, division.tree)
+        self.stop = self.team.stop
         self.name = solver.name
         self.encoding = encoding
         self.heuristics = solver.heuristics
@@ -174,7 +174,7 @@ class BoxSearch(SearchTree):
         main = self.main
         if self.earlier_nodes or main.pool.state.open != 1:
             return
-        while self.team.stop[0] == 0:
+        while self.stop[0] == 0:
             most = int(main.pool.state.iterations) + ROOT_BATCHES * self.schedule.batch
             with self._counting(main):
                 main.code = tree.perform(tree.SEARCH, *self._batch_of(main), 1, most, 0)
@@ -219,7 +219,7 @@ class BoxSearch(SearchTree):
     def _climb_first(self, vertex: IntArray) -> None:
         """Local search from the first vertex, simple structures and the caller's start."""
         run = self.run
-        starts = simple_starts(run.problem, self.encoding, self.root, self._best, self.team.stop)
+        starts = simple_starts(run.problem, self.encoding, self.root, self._best, self.stop)
         starts.insert(0, vertex)
         if run.start is not None:
             starts.append(self.encoding.vertex(run.start))
@@ -306,6 +306,10 @@ class BoxSearch(SearchTree):
 
     # ------------------------------------------------------------------ the search
 
+    def helpers(self) -> AbstractContextManager[None]:
+        """Threads of all workers but the first, for the time of the block."""
+        return self.team.helpers(self.advance)
+
     def advance(self, worker: int = 0) -> Status | None:
         """One batch of a worker."""
         own = self.team.workers[worker]
@@ -321,7 +325,7 @@ class BoxSearch(SearchTree):
     def _batch_of(self, own: Worker) -> tuple[Instance, Context, Pool, Workspace]:
         """What a batch of a worker works with."""
         bounding, full, coarse = self.rows.in_use
-        context = Context(full, coarse, self.settings, own.incumbent, self.team.stop)
+        context = Context(full, coarse, self.settings, own.incumbent, self.stop)
         return bounding, context, own.pool, own.work
 
     @contextmanager
@@ -384,33 +388,31 @@ class BoxSearch(SearchTree):
         b, main = self.main.work.bounding, self.main
         guides = b.vertices[: b.state.n_active].copy()
         rows = self.rows.climbing, self.rows.full
-        ground = Ground(*rows, self.root, main.incumbent, guides, self.team.stop)
+        ground = Ground(*rows, self.root, main.incumbent, guides, self.stop)
         search_from(ground, vertex, self.climber, effort, kick)
         self.run.work += 1e-9 * int(self.climber.state.effort) * self.schedule.evaluation
         self.hand_over()
 
     # ------------------------------------------------------------------ incumbents
 
-    def selection(self, found: tuple[float, IntArray]) -> IntArray:
-        """The vertex as a selection."""
-        return self.encoding.selection(found[1])
-
     def hand_over(self) -> bool:
-        """Success keeps the local search going."""
-        improved = super().hand_over()
+        """Offer what workers found; success keeps the local search going. All workers prune with
+        the best structure: with heuristics the run's, and the value that the definition gives;
+        without them the best leaf.
+        """
+        self.team.raise_failure()
+        improved = False
+        for value, vertex in self.team.found:
+            improved = self.run.offer(self.encoding.selection(vertex)) or improved
+            self.team.forget()
+            if self.heuristics:
+                self._announce_incumbent()
+            elif value >= self.leaf_value:
+                self.leaf_value = value
+                self.team.announce(value, vertex)
         if improved:
             self.schedule.success = self.schedule.round
         return improved
-
-    def announce(self, found: tuple[float, IntArray]) -> None:
-        """All workers prune with the best structure: with heuristics the run's, and the value that
-        the definition gives; without them the best leaf.
-        """
-        if self.heuristics:
-            self._announce_incumbent()
-        elif found[0] >= self.leaf_value:
-            self.leaf_value = found[0]
-            self.team.announce(*found)
 
     def _announce_incumbent(self) -> None:
         if self.run.selection is not None:

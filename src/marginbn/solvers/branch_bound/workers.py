@@ -19,8 +19,10 @@ seed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import numpy as np
 
@@ -36,8 +38,11 @@ from marginbn.solvers.branch_bound.kernels.records import Box, Instance
 from marginbn.solvers.branch_bound.kernels.tree import EXHAUSTED, POOL_FULL
 from marginbn.solvers.checkpoint import OpenNodes, join
 from marginbn.solvers.memory import ACTIVE_VERTICES, KEPT_VERTICES
-from marginbn.solvers.run import is_interrupt
-from marginbn.solvers.tree_search import REST, Team
+from marginbn.solvers.result import Status
+from marginbn.solvers.run import Stopped, is_interrupt, running
+
+REST = 0.02
+"""Seconds that a worker without nodes waits before it looks again."""
 
 RESERVE = 1024
 """Free places below which a full store is searched depth first, fewer where a place is large; a
@@ -171,21 +176,65 @@ def nbytes(pool: Pool) -> int:
     return sum(np.asarray(part).nbytes for part in pool)
 
 
-class BoxTeam(Team[tuple[float, IntArray]]):
-    """The workers and what they share; they find vertices with their values."""
+class BoxTeam:
+    """The workers, what they share, and the threads of all but the first."""
 
     def __init__(
         self, encoding: Encoding, n_workers: int, node_limit: int, store_bytes: int
     ) -> None:
-        super().__init__(n_workers)
         self.node_limit = node_limit
         self.store_bytes = store_bytes
         self.workers = [Worker(encoding) for _ in range(n_workers)]
         for worker in self.workers[1:]:  # what one learns about splits is known to all
             worker.work = worker.work._replace(gains=self.workers[0].work.gains)
+        self.stop = np.zeros(1, dtype=np.int64)
+        """Flag that ends compiled code."""
+        self._lock = threading.RLock()  # entered by itself: an interrupt cannot leave it locked
+        self._change = threading.Condition(self._lock)
+        self._failure: BaseException | None = None
         self._is_resting = False
         self.is_sharing = False  # nodes; not before the root has its place: it may begin anew
+        self._found: list[tuple[float, IntArray]] = []  # vertices with their values
         self._best: tuple[float, IntArray] | None = None
+
+    def rest(self) -> None:
+        """Wait a moment for something to change."""
+        with self._lock:
+            self._change.wait(REST)
+
+    def raise_failure(self) -> None:
+        """Raise in the caller's thread what went wrong in another."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    @contextmanager
+    def helpers(self, advance: Callable[[int], Status | None]) -> Iterator[None]:
+        """Threads of all workers but the first, for the time of the block; ``advance`` does a
+        portion of the work of the worker with that number.
+        """
+
+        def end() -> None:
+            with self._lock:
+                self.stop[0] = 1
+                self._change.notify_all()
+
+        bodies = [partial(self._help, advance, k) for k in range(1, len(self.workers))]
+        with running(bodies, end):
+            yield
+        self.raise_failure()
+
+    def _help(self, advance: Callable[[int], Status | None], number: int) -> None:
+        """Body of a thread: portions while there are nodes, until the flag is raised."""
+        try:
+            while self.stop[0] == 0:
+                if advance(number) is not None:
+                    self.rest()
+        except Stopped:
+            pass  # its node stays among those in progress
+        except BaseException as error:  # raised again in the caller's thread
+            self._failure = error
+            self.stop[0] = 1
 
     def load(self, inst: Instance, root: Box, tree: OpenNodes) -> None:
         """Deal out the nodes of an earlier call, the best ones first."""
@@ -216,7 +265,14 @@ class BoxTeam(Team[tuple[float, IntArray]]):
         """Improvements that the run has not seen yet, the oldest first."""
         with self._lock:
             self._note(self.workers[0])
-            return super().found
+            return list(self._found)
+
+    def forget(self) -> None:
+        """The run has seen the oldest improvement. Not before: an interrupt must not lose a
+        structure whose leaf is no longer in the tree.
+        """
+        with self._lock:
+            del self._found[:1]
 
     def _note(self, worker: Worker) -> None:
         if worker.incumbent.found[0] != worker.reported:

@@ -200,7 +200,6 @@ class _Situation:
     bound: float
     cutoff: float
     allowed: BoolArray
-    depth: int
 
     @property
     def gap(self) -> float:
@@ -229,27 +228,24 @@ class Chooser:
         present: BoolArray,
         depth: int,
     ) -> Choice:
-        """The branching candidate with the best score."""
+        """The branching candidate with the best score; the unreliable ones among the best expected
+        are tried first.
+        """
         if relaxed.point is None:
             return Choice(any_split(self._instance, None, allowed))
-        node = _Situation(relaxed, bound, cutoff, allowed, depth)
+        node = _Situation(relaxed, bound, cutoff, allowed)
         found = fractional_splits(self._instance, relaxed.point, allowed, present)
         ranked = sorted(found, key=lambda item: -score(self.costs.expected(*item), node.gap))
         wanted = CONSIDERED if depth else 2 * TRIALS_AT_ROOT
-        undecided = (item for item in ranked if self._splits(item[0], allowed))
-        considered = list(islice(undecided, wanted))
+
+        def is_undecided(split: Split) -> bool:  # after fixing
+            left, right = children_of(self._instance, split, allowed)
+            return len(left.removed) > 0 and (right.edge is not None or len(right.removed) > 0)
+
+        considered = list(islice((item for item in ranked if is_undecided(item[0])), wanted))
         if not considered:
             return Choice(any_split(self._instance, relaxed.point, allowed))
-        return self._try_best(considered, node)
-
-    def _splits(self, split: Split, allowed: BoolArray) -> bool:
-        """Whether a branching candidate is undecided among the allowed candidates, after fixing."""
-        left, right = children_of(self._instance, split, allowed)
-        return len(left.removed) > 0 and (right.edge is not None or len(right.removed) > 0)
-
-    def _try_best(self, considered: list[tuple[Split, float]], node: _Situation) -> Choice:
-        """Try the unreliable ones among the best, then take the best score."""
-        room = TRIALS_AT_ROOT if node.depth == 0 else TRIALS
+        room = TRIALS if depth else TRIALS_AT_ROOT
         unreliable = [s for s in considered if self.costs.observations(s[0]) < RELIABLE][:room]
         tried = self._try_children(unreliable, node)
         untried = (math.inf, math.inf)

@@ -133,9 +133,10 @@ class CutSearch(SearchTree):
         self.heuristics = heuristics
         self.relaxation = HybridRelaxation(self.instance, self.shared.pool, run, run.seed)
         self._chooser = Chooser(self.relaxation, self.shared.costs)
-        self._finder = IncumbentSearch(self.instance, run.seed, self.team.stop)
+        self._finder = IncumbentSearch(self.instance, run.seed, self.stop)
         lists = self.shared.lists
-        self._orders = None if lists is None else OrderSearch(lists, run.seed, self.team.stop)
+        self._orders = None if lists is None else OrderSearch(lists, run.seed, self.stop)
+        self._size = self.instance.n_candidates * self.instance.n_variables
         self._offered: IntArray | None = None  # the best selection that the run has seen
 
     @property
@@ -213,7 +214,7 @@ class CutSearch(SearchTree):
         if self._orders is not None:
             self._offer(starts[0])
             self._orders.join(self._orders.order_of(starts[0]))
-            self._search_orders(self._orders, ORDERS_AT_ROOT)
+            self._offer(self._orders.search(ORDERS_AT_ROOT * self._size))
             return
         for chosen in starts if self._finder.is_cheap else starts[:1]:
             self._offer(self._finder.improved(chosen))
@@ -259,7 +260,7 @@ class CutSearch(SearchTree):
 
     # ------------------------------------------------------------------ the search
 
-    def advance(self, worker: int = 0) -> Status | None:
+    def advance(self) -> Status | None:
         """Visit one node."""
         node = self.frontier.take()
         if node is None:
@@ -338,9 +339,8 @@ class CutSearch(SearchTree):
             self._offer(self._orders.selection(order))
             if integral or self.frontier.take_turn(NODES_BETWEEN_ORDERS):
                 self._orders.join(order)
-                self._search_orders(
-                    self._orders, ORDERS_AT_NODE if self.frontier.nodes > 1 else ORDERS_AT_ROOT
-                )
+                effort = ORDERS_AT_NODE if self.frontier.nodes > 1 else ORDERS_AT_ROOT
+                self._offer(self._orders.search(effort * self._size))
             return
         due = self.frontier.take_turn(self._finder.nodes_between)
         if not (integral or due):
@@ -352,11 +352,6 @@ class CutSearch(SearchTree):
                 self._offer(self._finder.improved(chosen))
         if due:
             self._kick(1)
-
-    def _search_orders(self, orders: OrderSearch, effort: int) -> None:
-        """Improve the population of orders of a linear problem."""
-        size = self.instance.n_candidates * self.instance.n_variables
-        self._offer(orders.search(effort * size))
 
     def _kick(self, times: int) -> None:
         """Look around the best selection found so far."""

@@ -71,8 +71,7 @@ class Program:
     number in the pool or, for margin row r, by -1 - r. The first n rows are the convexity rows.
     """
 
-    _warm: Warm  # the state that is loaded
-    _at: PartPlaces  # where its parts are
+    _at: PartPlaces  # where the parts of the loaded state are
 
     def __init__(self, instance: Instance, pool: RowPool) -> None:
         self._instance = instance
@@ -115,21 +114,18 @@ class Program:
         Where the state ``follows`` the last run, with new rows and columns only, the simplex method
         goes on from where it stands; otherwise from the state's basis.
         """
-        columns, rows = self._names(warm)
-        self._update_columns(columns)
+        tau = self._instance.n_candidates + warm.samples(self._instance.n_rivals)
+        rows = np.concatenate([np.array(warm.rows, dtype=np.int64), -1 - warm.explicit])
+        self._update_columns(np.concatenate([warm.active, tau]))
         self._update_rows(rows)
-        self._warm = warm
-        self._locate(rows)
+        order, split = np.argsort(self._rows, kind="stable"), len(warm.rows)
+        places = order[np.searchsorted(self._rows, rows, sorter=order)] + self._instance.n_variables
+        eta, tau = self._place[warm.active].astype(np.int64), self._place[tau].astype(np.int64)
+        self._at = PartPlaces(eta, tau, places[:split], places[split:])
         self._set_costs(warm)
         self._set_bounds(allowed)
         if not follows:
             self._set_basis(warm.basis)
-
-    def _names(self, warm: Warm) -> tuple[IntArray, IntArray]:
-        """Names of the columns and of the rows after convexity."""
-        tau = self._instance.n_candidates + warm.samples(self._instance.n_rivals)
-        structural = np.array(warm.rows, dtype=np.int64)
-        return np.concatenate([warm.active, tau]), np.concatenate([structural, -1 - warm.explicit])
 
     def _update_columns(self, wanted: IntArray) -> None:
         """Delete the columns that are no longer wanted, where they are many or carry a cost, and
@@ -236,20 +232,6 @@ class Program:
         coefficients = np.column_stack([block, np.full(len(numbers), -1.0)])
         lengths = np.full(len(numbers), columns.shape[1])
         return Entries(lengths, columns.ravel(), coefficients.ravel())
-
-    def _locate(self, rows: IntArray) -> None:
-        """Remember where the parts of the loaded state are."""
-        warm, n = self._warm, self._instance.n_variables
-        order = np.argsort(self._rows, kind="stable")
-        places = n + order[np.searchsorted(self._rows, rows, sorter=order)]
-        tau = self._instance.n_candidates + warm.samples(self._instance.n_rivals)
-        split = len(warm.rows)
-        self._at = PartPlaces(
-            self._place[warm.active].astype(np.int64),
-            self._place[tau].astype(np.int64),
-            places[:split],
-            places[split:],
-        )
 
     def _set_costs(self, warm: Warm) -> None:
         """Costs of the columns, in HiGHS' unit; those of a linear problem never change."""

@@ -321,14 +321,20 @@ class HybridRelaxation:
 
     def _find_overestimated(self, now: Relaxed, tolerance: float) -> tuple[IntArray, IntArray]:
         """Samples to make explicit, or to give another row, and the rival of that row."""
-        nothing = np.zeros(0, dtype=np.int64)
-        if self.instance.n_samples == 0:
+        nothing, instance, labels = np.zeros(0, dtype=np.int64), self.instance, now.warm.labels
+        assert now.solution is not None
+        if instance.n_samples == 0:
             return nothing, nothing
-        excess = self._excess(now)
+        estimate = np.full(instance.n_samples, instance.gamma)
+        linear = np.flatnonzero(labels >= 0)
+        estimate[linear] = now.margins[linear, labels[linear]]
+        estimate[now.warm.samples(instance.n_rivals)] = now.solution.tau
+        true = np.minimum(now.margins.min(axis=1), instance.gamma)
+        excess = instance.weights * np.maximum(estimate - true, 0.0)  # vio_m
         if excess.sum() <= tolerance:
             return nothing, nothing
         rivals = now.margins.argmin(axis=1)
-        rows = np.arange(len(rivals)) * self.instance.n_rivals + rivals
+        rows = np.arange(len(rivals)) * instance.n_rivals + rivals
         excess[np.isin(rows, now.warm.explicit)] = 0.0  # there already: the program's tolerance
         order = np.argsort(-excess, kind="stable")
         left = excess.sum() - np.cumsum(excess[order])
@@ -337,17 +343,6 @@ class HybridRelaxation:
         chosen = np.sort(order[: min(count, most)])
         chosen = chosen[excess[chosen] > 0]
         return chosen, rivals[chosen]
-
-    def _excess(self, now: Relaxed) -> FloatArray:
-        """vio_m of every sample, (M,)."""
-        instance, labels = self.instance, now.warm.labels
-        assert now.solution is not None
-        estimate = np.full(instance.n_samples, instance.gamma)
-        linear = np.flatnonzero(labels >= 0)
-        estimate[linear] = now.margins[linear, labels[linear]]
-        estimate[now.warm.samples(instance.n_rivals)] = now.solution.tau
-        true = np.minimum(now.margins.min(axis=1), instance.gamma)
-        return np.asarray(instance.weights * np.maximum(estimate - true, 0.0))
 
     def _missing_columns(self, now: Relaxed, allowed: BoolArray, tolerance: float) -> IntArray:
         """Allowed candidates without column that would improve the program."""

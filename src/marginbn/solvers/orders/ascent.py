@@ -20,7 +20,6 @@ import numpy as np
 
 from marginbn.problem.array_types import EPS, BoolArray, FloatArray, WordArray
 from marginbn.solvers.orders.kernels.raising import charge_all, improve
-from marginbn.solvers.orders.kernels.word_sets import Lists
 from marginbn.solvers.orders.parent_lists import ParentLists
 
 TINY = 1e-10
@@ -61,6 +60,7 @@ def dual_ascent(
     state = np.array([2 * seed + 4_101_842_887_655_102_017], dtype=np.int64)
     cost = lists.cost if allowed is None else np.where(allowed, lists.cost, np.inf)
     best, best_gain = (np.zeros((0, parents.n_words), dtype=np.uint64), np.zeros(0)), -1.0
+    best_count = 0
     seen: list[WordArray] = []
     for _ in range(passes):
         reduced = cost.copy()
@@ -77,30 +77,16 @@ def dual_ascent(
             lists, best_reduced, tiny, enough, rounds, GIVEN_BACK, state, *best, best_count
         )
         seen.append(best[0][:best_count].copy())
-    if passes:
-        best = (best[0][:best_count].copy(), best[1][:best_count].copy())
-    pool = np.unique(np.concatenate([*seen, best[0]]), axis=0)
+    clusters, multipliers = best[0][:best_count].copy(), best[1][:best_count].copy()
+    pool = np.unique(np.concatenate([*seen, clusters]), axis=0)
     if best_gain == np.inf:
-        return Ascent(*best, cost, np.inf, -np.inf, 0.0, pool)
-    return _proved(parents, lists, cost, *best, pool)
-
-
-def _proved(
-    parents: ParentLists,
-    lists: Lists,
-    cost: FloatArray,
-    clusters: WordArray,
-    multipliers: FloatArray,
-    seen: WordArray,
-) -> Ascent:
-    """Reduced costs computed again, and the bound they prove."""
-    reduced = cost.copy()
+        return Ascent(clusters, multipliers, cost, np.inf, -np.inf, 0.0, pool)
+    reduced = cost.copy()  # once more, and the bound that they prove
     charge_all(lists, clusters, multipliers, reduced)
     least = np.minimum.reduceat(reduced, lists.offsets[:-1])
-    total = float(multipliers.sum())
-    n, terms = parents.n_variables, len(multipliers)
-    slack = 4.0 * EPS * (terms + n + 8) * (2.0 * parents.size + (n + 1) * total)
+    total, n = float(multipliers.sum()), parents.n_variables
+    slack = 4.0 * EPS * (best_count + n + 8) * (2.0 * parents.size + (n + 1) * total)
     slack -= float(np.minimum(least, 0.0).sum())
     lower = total + float(np.maximum(least, 0.0).sum()) - slack
     bound = float(parents.top.sum()) - lower
-    return Ascent(clusters, multipliers, reduced, lower, bound, slack, seen)
+    return Ascent(clusters, multipliers, reduced, lower, bound, slack, pool)
