@@ -163,6 +163,8 @@ def test_table_of_a_table() -> None:
     other = as_table(table, kinds={"a": "numeric"})
     assert other.column("a").values.tolist() == [1.0, 10.0]
     assert as_table(table, names=["c", "d"]).names == ("c", "d")
+    unused = pd.DataFrame({"a": pd.Categorical(["1", "2"], ["1", "2", "never"])})
+    assert as_table(unused, kinds="numeric").column("a").values.tolist() == [1.0, 2.0]
 
 
 # --- refusals -------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbn.exceptions import InputError, ProblemTooLargeError
+from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import (
     MAX_JOINT_STATES,
     EncodedData,
@@ -19,6 +21,7 @@ from marginbn.problem.encoded import (
     count_states,
     joint_codes,
 )
+from marginbn.problem.problem import margin_problem
 from strategies import encoded_data, make_data, make_variables
 
 TABLE = make_data([[0, 1], [0, 1], [1, 2], [1, 0]], (2, 3), [1.0, 2.0, 0.5, 1.0])
@@ -81,6 +84,15 @@ def test_the_limit_itself_is_allowed() -> None:
     data = EncodedData(np.array([[1, 65535, 32767]], np.int32), np.ones(1), make_variables(arities))
     assert check_joint_states(data, (1, 2)) == MAX_JOINT_STATES == 2**31
     assert joint_codes(data, (1, 2)).tolist() == [2**31 - 1]
+
+
+def test_a_margin_problem_refuses_the_sets_that_are_too_large() -> None:
+    """Below the limit it is made; one more state is too many."""
+    for last, is_refused in ((32768, True), (16384, False)):
+        variables = make_variables((2, 65536, last))
+        data = EncodedData(np.array([[1, 1, 1], [0, 0, 0]], np.int32), np.ones(2), variables)
+        with pytest.raises(ProblemTooLargeError) if is_refused else nullcontext():
+            margin_problem(data, enumerate_candidates(3, 2))
 
 
 def test_sizes_beyond_sixty_four_bits_do_not_wrap() -> None:

@@ -54,7 +54,11 @@ def source_of_arff(text: str, path: str) -> Source:
             if not content or content.startswith("%"):
                 continue
             if in_data:
-                rows.append(_parse_row(content, len(declared)))
+                reason = "quotes do not match, or the row is sparse or has a weight"
+                row = _split(_VALUE, content, reason)
+                if len(row) != len(declared):
+                    raise _BadLineError(f"expected {len(declared)} values, got {len(row)}")
+                rows.append([None if t.strip() in ("?", "") else _unquote(t) for t in row])
                 lines.append(line)
             else:
                 in_data = _parse_declaration(content, declared)
@@ -127,13 +131,6 @@ def _parse_type(name: str, text: str) -> Declared:
             f"got {kind!r}; convert it with Weka, or write a CSV file"
         )
     return None if kind == "string" else "numeric"
-
-
-def _parse_row(content: str, n_attributes: int) -> list[str | None]:
-    texts = _split(_VALUE, content, "quotes do not match, or the row is sparse or has a weight")
-    if len(texts) != n_attributes:
-        raise _BadLineError(f"expected {n_attributes} values, got {len(texts)}")
-    return [None if text.strip() in ("?", "") else _unquote(text) for text in texts]
 
 
 def _split(token: re.Pattern[str], text: str, reason: str) -> list[str]:

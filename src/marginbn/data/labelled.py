@@ -113,13 +113,6 @@ class LabelledTable:
             positions=self.positions[rows],
         )
 
-    def sample(self) -> IndexArray | slice:
-        """The rows that belong to the sample of all rows that were given."""
-        drawn = sampled_rows(len(self.given_labels), SAMPLE_ROWS)
-        if drawn is None:
-            return slice(None)
-        return np.flatnonzero(np.isin(self.positions, drawn, assume_unique=True))
-
 
 def label_codes(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.integer]]:
     """The classes, sorted, and the class of every row as a number."""
@@ -338,8 +331,9 @@ def mixed_bits(keys: WordArray) -> WordArray:
     return keys ^ (keys >> np.uint64(31))
 
 
-def sampled_rows(n_rows: int, most: int) -> IndexArray | None:
+def sampled_rows(n_rows: int, most: int | None = None) -> IndexArray | None:
     """Rows of a sample of so many rows, in their order; None if it is all of them."""
+    most = SAMPLE_ROWS if most is None else most
     if n_rows <= most:
         return None
     keys = row_keys(0, n_rows)

@@ -44,7 +44,7 @@ from marginbn.data.columns import (
     tidy,
     whole_number,
 )
-from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
+from marginbn.problem.array_types import FloatArray, IntArray
 
 MOST_LEVELS = 1 << 20
 """Distinct texts of a column that are kept: those of a longer one name its rows."""
@@ -214,10 +214,6 @@ class ColumnProfile:
         self.missing.append(pa.array(is_missing))
         self.is_partial |= not is_missing.all()
         return True
-
-    def where_missing(self) -> BoolArray:
-        """Which rows have no value."""
-        return np.asarray(pa.chunked_array(self.missing, pa.bool_()))
 
     def _give_up_counting(self) -> None:
         """Keep no levels where there are too many: memory must not grow with the rows."""

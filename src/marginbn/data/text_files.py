@@ -339,12 +339,18 @@ def _csv_rows(
     with opened(layout.file) as stream:
         lines = io.TextIOWrapper(stream, layout.encoding, newline="")
         reader = _split(islice(lines, layout.skipped, None), layout.delimiter, strict)
-        line = layout.skipped + 1
+        line, n_names = layout.skipped + 1, len(layout.names)
         try:
             for row in reader:
                 if not _is_blank(row):
-                    if strict and len(row) != len(layout.names):
-                        raise format_error(layout.origin, line, _unequal(layout, len(row)))
+                    if strict and len(row) != n_names:
+                        reason = f"expected {n_names} field{'s'[: n_names != 1]}, got {len(row)}"
+                        if len(row) > n_names:
+                            reason += (
+                                f", more than line {layout.skipped} has names; quote fields that "
+                                f"hold {layout.delimiter!r}, and remove lines above the header"
+                            )
+                        raise format_error(layout.origin, line, reason)
                     yield line, row
                 line = layout.skipped + reader.line_num + 1
         except csv.Error as error:
@@ -353,18 +359,6 @@ def _csv_rows(
         except UnicodeDecodeError:
             decode_text(load_bytes(layout.file), layout.origin, layout.encoding)
             raise
-
-
-def _unequal(layout: FileLayout, n_fields: int) -> str:
-    """What is wrong with a row of so many fields."""
-    n_names = len(layout.names)
-    reason = f"expected {n_names} field{'s'[: n_names != 1]}, got {n_fields}"
-    if n_fields < n_names:
-        return reason
-    return (
-        f"{reason}, more than line {layout.skipped} has names; quote fields that hold "
-        f"{layout.delimiter!r}, and remove lines above the header"
-    )
 
 
 def _line_of_row(layout: FileLayout, row: int) -> int:

@@ -42,6 +42,7 @@ from marginbn.data.labelled import (
     refuse_measured,
     report_cost,
     sample_block,
+    sampled_rows,
 )
 from marginbn.data.preparation import Preparation, TableSettings, messages
 from marginbn.data.profile import ColumnProfile, plain_array, profile_block
@@ -138,14 +139,17 @@ class Survey:
 
 def survey_rows(rows: LabelledTable, has_class: bool = True) -> Survey:
     """A survey of rows in memory, which are one block."""
-    table, sample, drawn = rows.features, rows.sample(), rows
-    if not isinstance(sample, slice):
+    table, drawn, positions = rows.features, rows, np.arange(rows.n_rows)
+    chosen = sampled_rows(len(rows.given_labels))
+    if chosen is not None:
+        positions = np.flatnonzero(np.isin(rows.positions, chosen, assume_unique=True))
+        drawn = rows.take(positions)
         counts = {column.name: column.counts for column in table.columns}
-        drawn = replace(rows.take(sample), features=_counted(table.take(sample), counts))
+        drawn = replace(drawn, features=_counted(drawn.features, counts))
     return Survey(
         rows.target if has_class else None,
         drawn,
-        np.arange(rows.n_rows)[sample],
+        positions,
         {c.name: places for c in table.columns if (places := c.missing).any()},
         *label_codes(rows.labels),
         rows.weights,
@@ -205,7 +209,7 @@ def survey(
             used = [c for c, n in zip(reading.categories, found, strict=True) if n]
             reading, counts[name] = replace(reading, categories=tuple(used)), found[found > 0]
         readings.append(reading)
-        places = profile.where_missing()
+        places = np.asarray(pa.chunked_array(profile.missing, pa.bool_()))
         if places.any():
             missing[name] = places
 

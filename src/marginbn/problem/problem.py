@@ -27,7 +27,12 @@ import numpy as np
 from marginbn.exceptions import InputError
 from marginbn.problem.array_types import BoolArray, FloatArray, IntArray
 from marginbn.problem.candidates import CandidateSets
-from marginbn.problem.encoded import EncodedData, Variable, check_joint_states
+from marginbn.problem.encoded import (
+    MAX_JOINT_STATES,
+    EncodedData,
+    Variable,
+    check_joint_states,
+)
 from marginbn.problem.margins import MarginKind, MarginRows
 from marginbn.problem.masks import dominated_sets
 from marginbn.problem.scores import LocalScore
@@ -200,8 +205,10 @@ def margin_problem(
     if data.n_classes < 2:
         raise InputError("margins need at least two classes; the data has a single one")
     merged = data.merged()
-    for child, parents in zip(candidates.child, candidates.parents, strict=True):
-        check_joint_states(merged, sorted({0, int(child), *parents}))
+    widest = np.sort(merged.arities)[-2 - candidates.max_parents :].tolist()
+    if math.prod(widest) > MAX_JOINT_STATES:  # else no set can have too many
+        for child, parents in zip(candidates.child, candidates.parents, strict=True):
+            check_joint_states(merged, sorted({0, int(child), *parents}))
     return StructureProblem(
         candidates=candidates,
         linear=np.zeros(candidates.n_candidates),
