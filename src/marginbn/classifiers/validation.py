@@ -181,15 +181,10 @@ def single_row(estimator: Any, X: Any) -> Mapping[str, Any] | Sequence[Any] | No
     if isinstance(X, np.ndarray):
         is_row = X.ndim == 2 and X.shape == (1, estimator.n_features_in_)
         return X[0].tolist() if is_row and X.dtype.kind in "iufOU" else None
-    if not (hasattr(X, "columns") and hasattr(type(X), "__len__")) or len(X) != 1:
-        return None
-    if list(getattr(X, "column_names", X.columns)) != list(names_of(estimator)):
-        return None
-    if hasattr(X, "iloc"):
-        return [X[name].iat[0] for name in X.columns]
-    if hasattr(X, "to_pylist"):  # pyarrow
-        return [column[0].as_py() for column in X.columns]
-    return X.row(0) if hasattr(X, "row") else None  # polars
+    columns = list(getattr(X, "columns", ()))
+    if not hasattr(X, "iloc") or len(X) != 1 or columns != list(names_of(estimator)):
+        return None  # other frames of one row take the way of long ones
+    return [X[name].iat[0] for name in columns]
 
 
 def names_of(estimator: Any) -> Sequence[str]:

@@ -53,7 +53,7 @@ class Factor:
     values: FloatArray  # (*arities of the scope, n_cases or 1)
 
 
-Reduction = Callable[[Factor, int], Factor]
+Reduce = Callable[[Factor, int], Factor]
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def _check_axes(axes: int) -> None:
 def eliminate(
     factors: Iterable[Factor],
     order: Iterable[int],
-    reduction: Reduction = sum_out,
+    reduction: Reduce = sum_out,
     trail: list[Step] | None = None,
 ) -> Factor:
     """Eliminate the variables of ``order``; the result is a factor of all the others.
@@ -350,7 +350,7 @@ class Inference:
             for i in sorted(variables)
         ]
 
-    def _full_trail(self, observed: Mapping[int, int], reduction: Reduction) -> list[Step]:
+    def _full_trail(self, observed: Mapping[int, int], reduction: Reduce) -> list[Step]:
         """The steps that eliminate every unobserved variable; refuses impossible evidence."""
         factors = self._factors(observed, range(len(self.arities)))
         plan = plan_elimination((f.scope for f in factors), self.arities, ())
