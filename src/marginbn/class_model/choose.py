@@ -29,11 +29,11 @@ from marginbn.class_model.basis import (
 from marginbn.class_model.trainer import (
     CERTIFIED,
     ClassModel,
-    IsLate,
     Precisions,
     Trainer,
     train_class_model,
 )
+from marginbn.data.encode import IsLate
 from marginbn.data.labelled import (
     LabelledTable,
     MissingPolicy,
@@ -200,9 +200,6 @@ def choose_precisions(
 
 # ----------------------------------------------------------------- within a limit of time
 
-Judged = tuple[NDArray[Any], FloatArray, FloatArray]
-"""Labels, weights and probabilities of held-out rows."""
-
 SEARCHING, CHOOSING, TRAINING = 0.5, 0.7, 0.9
 """Parts of a time limit after which the search, the choice of the smoothing, and the training end;
 a first choice and :data:`~marginbn.class_model.trainer.LEAST_STEPS` steps are made in any case.
@@ -226,13 +223,14 @@ def train_tables(
     searched: float = 0.0,
     is_stopped: bool = False,
     tell: Callable[[str], None] = lambda text: None,
-) -> tuple[ClassModel, Judged | None]:
+) -> tuple[ClassModel, tuple[NDArray[Any], FloatArray, FloatArray] | None]:
     """Choose the amount of smoothing by validation, then train the tables of the structure.
 
     ``learn_structure`` finds the structure of the rows of a fold, ``seed`` is that of the folds.
     ``time_limit`` is for the whole fit, of which the search took ``searched`` seconds. If the user
     wants to stop (``is_stopped``, or Ctrl-C during the choice), a usual amount of smoothing is
-    taken, and nothing is held out. ``tell`` is called with every phase that begins.
+    taken, and nothing is held out. ``tell`` is called with every phase that begins. Returns labels,
+    weights and probabilities of the held-out rows, too.
     """
 
     def has_passed(share: float) -> bool:

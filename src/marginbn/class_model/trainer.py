@@ -39,13 +39,11 @@ from threadpoolctl import ThreadpoolController
 
 from marginbn.class_model.basis import Design, TableCells, family_pairs
 from marginbn.class_model.kernels.inputs import Codes
+from marginbn.data.encode import IsLate
 from marginbn.network.wording import percent
 from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.encoded import EncodedData, contingency
 from marginbn.problem.structure import Structure
-
-IsLate = Callable[[], bool]
-"""Whether an emergency limit has passed."""
 
 Multiply = Callable[[FloatArray], FloatArray]
 """Product of a matrix with each row of an array (scores, parameters)."""

@@ -142,7 +142,8 @@ class TableEstimator(FittedAttributes, BaseEstimator):
 
     def table_settings(self) -> TableSettings:
         """How this estimator makes rows to learn from of a raw table."""
-        return TableSettings(self.column_kinds, self.missing)
+        weight = getattr(self, "class_weight", None)
+        return TableSettings(self.column_kinds, self.missing, weight)
 
     @property
     def table_smoothing(self) -> float:
@@ -304,10 +305,6 @@ class BaseBNClassifier(ClassifierMixin, TableEstimator):
 
     parameters: ParameterKind = parameter("counted", one_of(*get_args(ParameterKind)))
     class_weight: ClassWeight = parameter(None, validation.check_class_weight)
-
-    def table_settings(self) -> TableSettings:
-        """How this classifier makes rows to learn from of a raw table."""
-        return TableSettings(self.column_kinds, self.missing, self.class_weight)
 
     @abstractmethod
     def _learn(self, rows: TrainingRows) -> Fitted:

@@ -147,7 +147,7 @@ def statement_of(classifier: BaseBNClassifier | BayesianNetworkLearner) -> State
     names, limit = network.names, classifier.max_parents
     has_class = getattr(classifier, "class_restricted", not is_learner)
     required, forbidden = (
-        tuple((names[p], names[c]) for p, c in arcs) for arcs in classifier.arcs().resolve(names)
+        tuple((names[p], names[c]) for p, c in arcs) for arcs in classifier.arcs(names)
     )
     return Statement(
         target=names[0] if has_class else None,

@@ -206,24 +206,18 @@ def cross_validate(
     ):
         answers.append(answer)
         if on_fold is not None:
-            on_fold(answer.score)
-    _warn_once([answer.messages for answer in answers])
+            on_fold(answer[0])
+    _warn_once([messages for *_, messages in answers])
     tests = [test for _, test in splits]
-    return FoldScores(tuple(answer.score for answer in answers), _pool(answers, labels, tests))
+    return FoldScores(tuple(score for score, *_ in answers), _pool(answers, labels, tests))
 
 
 Message = tuple[type[Warning], str]
 """A warning as category and message."""
 
 
-@dataclass(frozen=True, eq=False)
-class _FoldAnswer:
-    """One fold: its score, the probabilities of its test rows, and the warnings it gave."""
-
-    score: FoldScore
-    classes: NDArray[Any]
-    probabilities: FloatArray
-    messages: list[Message]
+_FoldAnswer = tuple[FoldScore, NDArray[Any], FloatArray, list[Message]]
+"""One fold: its score, the classes, the probabilities of its test rows, the warnings it gave."""
 
 
 def _pool(
@@ -232,11 +226,11 @@ def _pool(
     tests: Sequence[IndexArray],
 ) -> Quality:
     """Quality over all folds; a class that a fold did not learn has probability 0 in it."""
-    names = sorted({str(c) for answer in answers for c in answer.classes})
+    names = sorted({str(c) for _, classes, *_ in answers for c in classes})
     parts = []
-    for answer in answers:
-        part = np.zeros((len(answer.probabilities), len(names)))
-        part[:, [names.index(str(c)) for c in answer.classes]] = answer.probabilities
+    for _, classes, probabilities, _ in answers:
+        part = np.zeros((len(probabilities), len(names)))
+        part[:, [names.index(str(c)) for c in classes]] = probabilities
         parts.append(part)
     truth = np.concatenate([np.asarray(labels)[test] for test in tests])
     return Quality.measure(names, truth, np.concatenate(parts))
@@ -264,7 +258,7 @@ def _score_fold(
     predicted = classifier.classes_[probabilities.argmax(axis=1)].astype(str)
     value = float((predicted == labels[test].astype(str)).mean())
     score = FoldScore(value, len(train), len(test), status, gap, seconds)
-    return _FoldAnswer(score, classifier.classes_, probabilities, messages)
+    return score, classifier.classes_, probabilities, messages
 
 
 def _warn_once(caught: Sequence[Iterable[Message]]) -> None:

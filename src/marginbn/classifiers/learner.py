@@ -8,7 +8,7 @@ categories, missing values) is what the classifiers do with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, get_args
@@ -38,7 +38,7 @@ from marginbn.exceptions import DataWarning, InputError, OptimalityWarning, warn
 from marginbn.network.network import BayesianNetwork
 from marginbn.network.wording import counted
 from marginbn.problem.array_types import CodeArray, FloatArray
-from marginbn.problem.candidates import Arcs
+from marginbn.problem.candidates import Arc, resolve_arcs
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import SCORES
@@ -201,9 +201,9 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
         )
         return self.restore(fitted)
 
-    def arcs(self) -> Arcs:
-        """Required and forbidden arcs."""
-        return Arcs(self.required_arcs, self.forbidden_arcs, self.tiers)
+    def arcs(self, names: Sequence[str]) -> tuple[tuple[Arc, ...], tuple[Arc, ...]]:
+        """Required and forbidden arcs by index."""
+        return resolve_arcs(names, self.required_arcs, self.forbidden_arcs, self.tiers)
 
     def build_problem(
         self, data: EncodedData, is_late: Callable[[], bool] | None = None

@@ -202,13 +202,9 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         shared = {name: own[name] for name in known if name in own}
         return MaxMarginBNClassifier(**{**shared, "max_parents": max_parents, "gamma": gamma})
 
-    def with_choice(self) -> MaxMarginBNClassifier:
-        """The unfitted classifier of the setting that was chosen."""
-        return self.with_setting(self.max_parents_, self.gamma_)
-
     def build_problem(self, data: EncodedData) -> StructureProblem:
         """That of the setting that was chosen."""
-        return self.with_choice().build_problem(data)
+        return self.with_setting(self.max_parents_, self.gamma_).build_problem(data)
 
     def restore(self, fitted: Fitted) -> Self:
         """Become the classifier that was fitted, with what its validation chose."""

@@ -1,41 +1,17 @@
 """Fitted models as files: JSON, lossless, versioned, and nothing in it is ever executed.
 
-::
-
-    {"format": "marginbn-model", "version": 1, "package": "0.3.0",
-     "estimator": "MaxMarginBNClassifier",       one of six names and nothing else
-     "params": {"gamma": 2.197, ...},            constructor parameters that are plain values
-     "classes": {"dtype": "str", "labels": [...]},         null without a class
-     "feature_names": [...] or null,             null: fitted on an array without names
-     "coding": [{"name": "petal length", "kind": "numeric", "cuts": [2.45, 4.75],
-                 "categories": [], "missing_state": false,
-                 "values": []}, ...],
-     "n_samples": 150, "n_dropped": 0,
-     "result": null or {"objective": ..., "bound": ..., "status": "optimal", "trace": [...], ...},
-     "candidates": null or {"kept": 1450, "max_parents": 36},       of a BayesianNetworkLearner
-     "validation": null or {"gamma": ..., "max_parents": ..., "best_score": ..., ...},
-     "preparation": null or [{"name": "customer", "kind": "categorical", "merged": [],
-                              "left_out": "7043 of 7043 values differ", "other": "other"}, ...],
-     "about": {"created": ..., "versions": ..., "data_sha256": ..., "held_out": ...},
-     "evidence": {"total_weight": 150.0, "data_sha256": ..., "certificate_sha256": ...},
-     "class_model": null or {"cells": [{"cuts": [2.45, ...], "weights": [...], "positions": [...],
-                                        "family": [0, 0, 1, ...]}, ...],
-                             "pairs": [[0, 3], ...], "precisions": [1.0, 3.0, "inf"],
-                             "log_shares": [...], "parameters": [[...]], "objective": ...,
-                             "gap": ...},
-     "held_out": null or {"labels": [1, ...], "weights": [...], "probabilities": [[...], ...]},
-     "network": {"format": "marginbn-network", ...}}
+A file is an object with the fields of :class:`_Model`, and so are the values in it.
 
 Variable 0 of the network is the class, if there is one; its name is the target's. Numbers that
 JSON does not have are written "inf", "-inf" and "nan". A reader trusts nothing: types, sizes and
 names are checked, codings and classes must fit the network, and an error names the file and the
 place in it.
 
-Parameters are plain values; mappings are marked, because keys of JSON are texts. ``preparation`` is
-null where every column is used as it is; of a column that is left out there is the reason, not a
-value. Names, kinds and categories of the class model are those of the coding, of whose bins its
-cells are parts; its parameters are those of :class:`marginbn.class_model.basis.Design`, row by row.
-Labels of held-out rows are places in the list of classes; seven digits of a probability are kept.
+Parameters are plain values; mappings are marked, because keys of JSON are texts. Of a column that
+is left out there is the reason, not a value. Names, kinds and categories of the class model are
+those of the coding, of whose bins its cells are parts; its parameters are those of
+:class:`marginbn.class_model.basis.Design`, row by row. Labels of held-out rows are places in the
+list of classes; seven digits of a probability are kept.
 
 What a file says about optimality is a claim, whoever wrote it (:mod:`marginbn.classifiers.claims`
 checks it). An objective that no structure can have is refused when the file is read.
@@ -262,22 +238,22 @@ class _Evidence(Shape, frozen=True):
 class _Model(Shape, frozen=True):
     format: Literal["marginbn-model"]
     version: Literal[1]
-    package: str
-    estimator: str
-    params: dict[str, Any]
-    classes: _Classes | None
-    feature_names: list[str] | None
+    package: str  # its version
+    estimator: str  # the name of one of the estimators and nothing else
+    params: dict[str, Any]  # of its constructor
+    classes: _Classes | None  # None without a class
+    feature_names: list[str] | None  # None after a fit on an array without names
     coding: tuple[Coding, ...]
     n_samples: Count
     n_dropped: Count
-    result: _Result | None
-    candidates: _CandidateCounts | None
-    validation: _Validation | None
+    result: _Result | None  # None where nothing was searched
+    candidates: _CandidateCounts | None  # of a BayesianNetworkLearner
+    validation: _Validation | None  # of a MaxMarginBNClassifierCV
     evidence: _Evidence
-    class_model: _ClassModel | None
+    class_model: _ClassModel | None  # of trained tables
     held_out: _HeldOut | None
     network: NetworkShape
-    preparation: tuple[ColumnPlan, ...] | None
+    preparation: tuple[ColumnPlan, ...] | None  # None where every column is used as it is
     about: Provenance
 
 

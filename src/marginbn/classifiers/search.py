@@ -10,6 +10,7 @@ import math
 import os
 import sys
 from abc import abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
@@ -33,7 +34,7 @@ from marginbn.data.encode import EncodedTraining, IsLate
 from marginbn.data.training import TrainingRows
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
 from marginbn.files import PathLike
-from marginbn.problem.candidates import Arcs, ClassArcs, enumerate_candidates
+from marginbn.problem.candidates import Arc, ClassArcs, enumerate_candidates, resolve_arcs
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.margins import MarginKind
 from marginbn.problem.problem import StructureProblem, margin_problem
@@ -74,9 +75,9 @@ class SearchingEstimator(TableEstimator):
         """How this estimator searches."""
         return self.search or Search()
 
-    def arcs(self) -> Arcs:
-        """Arcs that are required and forbidden."""
-        return Arcs(self.required_arcs, self.forbidden_arcs)
+    def arcs(self, names: Sequence[str]) -> tuple[tuple[Arc, ...], tuple[Arc, ...]]:
+        """Arcs that are required and forbidden, by index."""
+        return resolve_arcs(names, self.required_arcs, self.forbidden_arcs)
 
     def _how_to_search(
         self, time_limit: float | None, start: Structure | None = None
@@ -108,7 +109,7 @@ class SearchingEstimator(TableEstimator):
 
     def _local_scores(self, data: EncodedData, **options: Any) -> StructureProblem:
         """The problem of a decomposable score, the parameter ``score``."""
-        required, forbidden = self.arcs().resolve(data.names)
+        required, forbidden = self.arcs(data.names)
         return local_scores(
             data,
             self.__dict__["score"],
@@ -353,7 +354,7 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
 
     def build_problem(self, data: EncodedData) -> StructureProblem:
         """The soft margin over all structures that are allowed."""
-        required, forbidden = self.arcs().resolve(data.names)
+        required, forbidden = self.arcs(data.names)
         candidates = enumerate_candidates(
             data.n_variables,
             self.max_parents,

@@ -215,23 +215,16 @@ def names_of(estimator: Any) -> Sequence[str]:
     return [f"x{i}" for i in range(estimator.n_features_in_)] if names is None else names
 
 
-def table_of_dicts(estimator: Any, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows by name as a table with the columns of training; what a row lacks is missing."""
-    names = names_of(estimator)
-    if not any(name in row for row in rows for name in names):
-        raise InputError(
-            f"no row has a value of the columns of training: {', '.join(map(repr, names[:10]))}"
-        )
-    columns = {str(n): array_of_objects(str(n), [row.get(n) for row in rows]) for n in names}
-    return pa.table(columns)
-
-
 def _check_features(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, Sequence[str] | None]:
     """A data frame as it is, or an array, and the names of its columns if it has none itself."""
     if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], Mapping):
         if not reset:
-            table = table_of_dicts(estimator, X)
-            return table, table.column_names
+            expected = [str(name) for name in names_of(estimator)]
+            if not any(name in row for row in X for name in expected):
+                listed = ", ".join(map(repr, expected[:10]))
+                raise InputError(f"no row has a value of the columns of training: {listed}")
+            columns = {n: array_of_objects(n, [row.get(n) for row in X]) for n in expected}
+            return pa.table(columns), expected  # what a row lacks is missing
         X = source_of_memory(X).whole()
     if isinstance(X, np.ndarray) and X.dtype.names:
         X = source_of_memory(X).whole()

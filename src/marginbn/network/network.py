@@ -34,7 +34,7 @@ _ROW_SUM_TOLERANCE = 1e-9
 """How far a row of probabilities may be from one; log and exp of a float cost about 1e-16."""
 
 
-Evidence = Mapping[str | int, Any]
+Observed = Mapping[str | int, Any]
 """Observed value by variable name (or index): a state's label, or a value as the table has it."""
 
 
@@ -198,7 +198,7 @@ class BayesianNetwork:
         self,
         n: int,
         random_state: int | np.random.Generator | None = None,
-        evidence: Evidence | None = None,
+        evidence: Observed | None = None,
     ) -> CodeArray:
         """Draw ``n`` independent joint states, int32 (n, n_variables).
 
@@ -224,7 +224,7 @@ class BayesianNetwork:
         return codes
 
     def posterior_array(
-        self, query: str | int | Sequence[str | int], evidence: Evidence | None = None
+        self, query: str | int | Sequence[str | int], evidence: Observed | None = None
     ) -> FloatArray:
         """Probability of the joint states of some variables given the evidence, without labels.
 
@@ -258,7 +258,7 @@ class BayesianNetwork:
         return np.ascontiguousarray(np.transpose(result, np.argsort(np.argsort(asked))))
 
     def posterior(
-        self, query: str | int | Sequence[str | int], evidence: Evidence | None = None
+        self, query: str | int | Sequence[str | int], evidence: Observed | None = None
     ) -> dict[Any, float]:
         """Probability of the states of a variable, or of several, given the evidence.
 
@@ -308,7 +308,7 @@ class BayesianNetwork:
         self,
         n: int,
         random_state: int | np.random.Generator | None = None,
-        evidence: Evidence | None = None,
+        evidence: Observed | None = None,
     ) -> dict[str, list[str]]:
         """Draw ``n`` independent rows, those of :meth:`sample_codes`, with labels by column.
 
@@ -323,21 +323,17 @@ class BayesianNetwork:
             for i, v in enumerate(self.variables)
         }
 
-    def marginals(self, evidence: Evidence | None = None) -> dict[str, FloatArray]:
-        """Posterior of every variable on its own, by name, from one pass forth and one back.
+    def marginals(self, evidence: Observed | None = None) -> dict[str, FloatArray]:
+        """Posterior of every variable on its own, by name.
 
         Examples
         --------
         >>> {name: p.round(3).tolist() for name, p in network.marginals().items()}
         {'rain': [0.8, 0.2], 'grass': [0.77, 0.23]}
         """
-        observed = self.encode_evidence(evidence)
-        log_marginals = self._inference.log_marginals(observed)
-        certain = {i: np.eye(self.arities[i])[state] for i, state in observed.items()}
-        own = {i: _normalised(values) for i, values in log_marginals.items()} | certain
-        return {name: own[i] for i, name in enumerate(self.names)}
+        return {name: self.posterior_array(name, evidence) for name in self.names}
 
-    def log_evidence(self, evidence: Evidence | None = None) -> float:
+    def log_evidence(self, evidence: Observed | None = None) -> float:
         """Log probability of the evidence; ``-inf`` where it is impossible, 0 without any.
 
         Examples
@@ -348,7 +344,7 @@ class BayesianNetwork:
         return float(self._inference.log_joint_of((), self.encode_evidence(evidence)))
 
     def most_probable_explanation(
-        self, evidence: Evidence | None = None
+        self, evidence: Observed | None = None
     ) -> tuple[dict[str, str], float]:
         """The most probable joint state of all variables that agrees with the evidence.
 
@@ -410,7 +406,7 @@ class BayesianNetwork:
         undirected = tuple((self.names[a], self.names[b]) for a, b in graph.undirected)
         return EquivalenceClass(self.n_variables, directed, undirected)
 
-    def do(self, interventions: Evidence) -> BayesianNetwork:
+    def do(self, interventions: Observed) -> BayesianNetwork:
         """The network after variables are *set* to states, whatever their parents are.
 
         Arcs into them are cut and their tables are certain (Pearl's do-operator). Ask
@@ -450,7 +446,7 @@ class BayesianNetwork:
             )
         raise InputError(f"a variable is given by its name or index, got {variable!r}")
 
-    def encode_evidence(self, evidence: Evidence | None) -> dict[int, int]:
+    def encode_evidence(self, evidence: Observed | None) -> dict[int, int]:
         """Evidence {variable name: value} as {variable index: state index}.
 
         A value is the label of a state or a value of the table. A number falls into its bin; 3 is
@@ -470,7 +466,7 @@ class BayesianNetwork:
             observed[i] = state_of(self.variables[i], value)
         return observed
 
-    def plain_evidence(self, evidence: Evidence | None) -> Iterator[tuple[str | int, Any]]:
+    def plain_evidence(self, evidence: Observed | None) -> Iterator[tuple[str | int, Any]]:
         """Names and values of evidence, a date taken apart.
 
         Examples

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
@@ -335,29 +336,6 @@ def _parent_sets(
         yield from (s for rest in combinations(pool, size) if (s := (*fixed, *rest)))
 
 
-def arcs_against_tiers(tiers: Sequence[Collection[int]]) -> tuple[Arc, ...]:
-    """Arcs from a later tier to an earlier one: what a temporal order forbids.
-
-    Variables in no tier are free.
-
-    Examples
-    --------
-    >>> arcs_against_tiers([[1], [0, 2]])  # 1 comes before 0 and 2
-    ((0, 1), (2, 1))
-    """
-    listed = [v for tier in tiers for v in tier]
-    if len(set(listed)) < len(listed):
-        twice = next(v for v in listed if listed.count(v) > 1)
-        raise InputError(f"tiers must name a variable once, got variable {twice} twice")
-    return tuple(
-        (late, early)
-        for k, tier in enumerate(tiers)
-        for early in tier
-        for later in tiers[k + 1 :]
-        for late in later
-    )
-
-
 def check_arcs(required: Collection[Arc], forbidden: Collection[Arc], names: Sequence[str]) -> None:
     """Refuse arcs out of range, contradictions and required cycles."""
     for label, arcs in (("required", required), ("forbidden", forbidden)):
@@ -389,31 +367,24 @@ def _name_arc(arc: Arc, names: Sequence[str]) -> str:
     return f"{names[arc[0]]} -> {names[arc[1]]}"
 
 
-@dataclass(frozen=True)
-class Arcs:
-    """Arcs that every structure must have and those that none may have, as users give them.
+def resolve_arcs(
+    names: Sequence[str], required: Any, forbidden: Any, tiers: Any = None
+) -> tuple[tuple[Arc, ...], tuple[Arc, ...]]:
+    """Required and forbidden arcs by index, of pairs (parent, child) by name or index.
 
-    ``required`` and ``forbidden`` are pairs (parent, child) by name, or by index with the class at
-    0; ``tiers`` are lists of variables in temporal order: no arc leads from a later tier to an
-    earlier one, and variables that no tier names are free.
+    No arc may lead from a later one of the ``tiers`` to an earlier one; variables that no tier
+    names are free.
 
     Examples
     --------
-    >>> Arcs(required=[("a", "b")], tiers=[["a"], ["b"]]).resolve(("a", "b"))
+    >>> resolve_arcs(("a", "b"), required=[("a", "b")], forbidden=None, tiers=[["a"], ["b"]])
     (((0, 1),), ((1, 0),))
     """
-
-    required: Any = None
-    forbidden: Any = None
-    tiers: Any = None
-
-    def resolve(self, names: Sequence[str]) -> tuple[tuple[Arc, ...], tuple[Arc, ...]]:
-        """Required and forbidden arcs by index."""
-        required = _arcs(self.required, names, "required_arcs")
-        forbidden = {*_arcs(self.forbidden, names, "forbidden_arcs")}
-        if self.tiers is not None:
-            forbidden.update(arcs_against_tiers(_tiers(self.tiers, names)))
-        return required, tuple(sorted(forbidden))
+    excluded = {*_arcs(forbidden, names, "forbidden_arcs")}
+    if tiers is not None:
+        for earlier, later in combinations(_tiers(tiers, names), 2):
+            excluded.update(product(later, earlier))
+    return _arcs(required, names, "required_arcs"), tuple(sorted(excluded))
 
 
 def _arcs(arcs: Any, names: Sequence[str], name: str) -> tuple[Arc, ...]:
@@ -433,7 +404,11 @@ def _tiers(tiers: Any, names: Sequence[str]) -> list[list[int]]:
         listed = None
     if listed is None or any(isinstance(tier, str) for tier in tiers):
         raise InputError(f"tiers must be lists of variables, first to last, got {tiers!r}")
-    return [[_variable(v, names, "tiers") for v in tier] for tier in listed]
+    found = [[_variable(v, names, "tiers") for v in tier] for tier in listed]
+    for variable, count in Counter(v for tier in found for v in tier).items():
+        if count > 1:
+            raise InputError(f"tiers must name a variable once, got {names[variable]} twice")
+    return found
 
 
 def _variable(variable: Any, names: Sequence[str], name: str) -> int:

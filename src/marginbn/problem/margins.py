@@ -32,7 +32,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.candidates import CandidateSets
@@ -136,10 +136,9 @@ class MarginRows:
         """Number of columns K."""
         return self.candidates.n_candidates
 
-    def nbytes_dense(self, dtype: DTypeLike = np.float64) -> int:
+    def nbytes_dense(self) -> int:
         """Bytes that :meth:`dense` would take."""
-        rows = self.n_samples * self.n_rivals
-        return rows * self.n_candidates * int(np.dtype(dtype).itemsize)
+        return 8 * self.n_samples * self.n_rivals * self.n_candidates
 
     @cached_property
     def rivals(self) -> IntArray:
@@ -242,12 +241,9 @@ class MarginRows:
         table, rows = self.lookup(k)
         return table.take(rows, axis=0)
 
-    def dense(self, dtype: DTypeLike = np.float64) -> NDArray[np.floating]:
+    def dense(self) -> FloatArray:
         """Every coefficient, shape (n_candidates, n_samples, n_rivals)."""
-        out = np.empty((self.n_candidates, self.n_samples, self.n_rivals), dtype=dtype)
-        for k in range(self.n_candidates):
-            out[k] = self.column(k)
-        return out
+        return np.array([self.column(k) for k in range(self.n_candidates)])
 
     def at(self, selection: Sequence[int] | IntArray) -> FloatArray:
         """Log margins of a structure against each rival (eq. 13), (n_samples, n_rivals)."""
