@@ -39,7 +39,7 @@ _TEXTS: tuple[Any, ...] = (
 )  # fmt: skip
 _ODD: tuple[Any, ...] = (
     None, math.nan, 1j, (1, 2), [1], {}, set(), object, datetime.date(2020, 1, 1),
-    datetime.timedelta(1), np.datetime64("NaT"), np.array([1, 2]), range(3), frozenset((1,)),
+    datetime.timedelta(1), np.datetime64("NaT", "D"), np.array([1, 2]), range(3), frozenset((1,)),
 )  # fmt: skip
 _WEIGHTS: tuple[Any, ...] = (
     1.0, 0.5, 2.0, 0.0, 1e-6, 1e9, -1.0, math.nan, math.inf, 1e300, 5e-324, "1", None, 3, True,

@@ -83,8 +83,8 @@ def test_malformed_scores_are_told_by_line(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--solver", "magic"], "'magic' is not one of 'auto'"),
-        (["--time-limit", -1], "greater than or equal to 0"),
-        (["--gap", -1], "greater than or equal to 0"),
+        (["--time-limit", -1], "--time-limit"),
+        (["--gap", -1], "--gap"),
     ],
 )
 def test_wrong_options_are_usage_errors(triangle, options, message):

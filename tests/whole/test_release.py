@@ -46,7 +46,9 @@ def test_the_bill_names_everything_that_is_needed() -> None:
     assert found["metadata"]["component"]["name"] == "marginbn"
     assert found["metadata"]["timestamp"] == "2023-11-14T22:13:20Z"
     assert re.fullmatch(r"urn:uuid:[0-9a-f-]{36}", found["serialNumber"])
-    versions = {part["name"].lower(): part["version"] for part in found["components"]}
+    versions = {
+        part["name"].lower().replace("_", "-"): part["version"] for part in found["components"]
+    }
     for requirement in SETTINGS["project"]["dependencies"]:
         name = re.match(r"[\w-]+", requirement)
         assert name is not None

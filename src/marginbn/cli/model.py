@@ -208,8 +208,10 @@ def show_folds(*, enabled: bool) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    shown = enabled and console.is_terminal
-    with Progress(console=console, transient=True, disable=not shown) as progress:
+    if not (enabled and console.is_terminal):
+        yield lambda done, total: None
+        return
+    with Progress(console=console, transient=True) as progress:
         task = progress.add_task("Cross-validation (Ctrl-C leaves it out)", total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 

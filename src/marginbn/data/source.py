@@ -139,7 +139,10 @@ class Source:
             parts: list[Any] = []
             n_bytes = 0
             for part in self.read(names):
-                n_bytes += part.nbytes
+                try:
+                    n_bytes += part.nbytes
+                except pa.ArrowTypeError:  # pyarrow before 24, of the strings of polars
+                    n_bytes += part.get_total_buffer_size()
                 parts.append(part)
                 if n_bytes > KEPT_BYTES:
                     parts.clear()
