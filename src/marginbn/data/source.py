@@ -509,7 +509,7 @@ def source_of_dask(frame: Any) -> Source:
         parts = frame[[own[name] for name in names]].to_delayed()
         if not first_rows:
             lengths = dask.compute(*[dask.delayed(len)(part) for part in parts])
-            first_rows.extend(sum(lengths[:k]) for k in range(len(parts)))
+            first_rows.extend(np.cumsum([0, *lengths[:-1]]).tolist())
         asked = zip(parts, first_rows, strict=True)
         answers = [dask.delayed(_answer)(work, part, list(names), row) for part, row in asked]
         for begin in range(0, len(answers), AT_A_TIME):
