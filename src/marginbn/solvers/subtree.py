@@ -18,7 +18,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -176,15 +176,19 @@ class PartSearch(BoxSearch):
         return gap <= self.run.limits.gap
 
 
-@lru_cache(maxsize=2)
-def stamp(problem: StructureProblem) -> str:
-    """Version with a digest of the code, as bounds rest on more than the engine, and digest of the
-    problem.
-    """
+@cache
+def _code_digest() -> str:
+    """Of the whole package, as bounds rest on more than the engine; files may change later."""
     code = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         code.update(path.read_bytes())
-    return f"marginbn {__version__} {code.hexdigest()[:8]}, problem {fingerprint(problem)[:16]}"
+    return code.hexdigest()[:8]
+
+
+@lru_cache(maxsize=2)
+def stamp(problem: StructureProblem) -> str:
+    """Version of the engine with a digest of its code, and digest of the problem."""
+    return f"marginbn {__version__} {_code_digest()}, problem {fingerprint(problem)[:16]}"
 
 
 _KEPT: dict[str, tuple[str, BranchBoundSolver, PartSearch]] = {}
