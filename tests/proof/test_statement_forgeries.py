@@ -134,6 +134,17 @@ def test_a_forged_model_is_refused(name: str, fitted: Path, tmp_path: Path) -> N
         assert 0 not in exit_codes(fitted, tmp_path / "m.json", table="")
 
 
+def test_the_difference_of_a_coding_is_reported(
+    fitted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the model makes, and what the certificate has."""
+    model = json.loads((fitted / "m.json").read_text())
+    model["coding"][0]["categories"].reverse()
+    (tmp_path / "m.json").write_text(json.dumps(model))
+    assert exact.main([str(fitted / "proof"), "--model", str(tmp_path / "m.json")]) == 1
+    assert "('colour', ['red', 'green', 'blue'" in capsys.readouterr().out.split(" instead of ")[0]
+
+
 def test_another_row_is_refuted(fitted: Path) -> None:
     """One more row, the first one again or one with a category that the coding does not know."""
     lines = (fitted / "t.csv").read_text().splitlines()

@@ -323,9 +323,10 @@ def check_states(model: dict[str, Any], variables: list[tuple[str, list[str]]]) 
         made.insert(0, (name, list(map(str, model["classes"]["labels"]))))
     own = [(v["name"], v["states"]) for v in model["network"]["variables"]]
     for whose, found in (("coding", made), ("network", own)):
-        differ = [a for a, b in zip(found, variables, strict=False) if a != b]
         agree(len(found) == len(variables), f"the {whose} has another number of variables")
-        agree(not differ, f"states by the {whose} of the model are others: {str(differ[:1])[:200]}")
+        for a, b in zip(found, variables, strict=True):
+            told = f"{str(a)[:200]} instead of {str(b)[:200]}"
+            agree(a == b, f"states by the {whose} of the model are others: {told}")
 
 
 def check_counts(model: dict[str, Any], rows: list[Row], weights: Vector) -> None:

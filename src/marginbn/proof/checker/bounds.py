@@ -194,19 +194,30 @@ Edges = AbstractSet[tuple[int, int]]
 # ---------------------------------------------------------------------------------- forests
 
 
-def contract_cycles(chosen: Integers) -> tuple[Integers, int]:
+def contract_cycles(chosen: list[int]) -> tuple[list[int], int]:
     """New numbers of the nodes and the root, equal for the members of a cycle of chosen arcs, and
     how many there are without the root.
     """
     n = len(chosen)
-    follow, lowest = np.append(chosen, n), np.arange(n + 1)
-    for _ in range(n.bit_length()):  # 2^k steps lead to the root or around a cycle
-        lowest, follow = np.minimum(lowest, lowest[follow]), follow[follow]
-    on_cycle = follow[follow < n]
-    own = np.arange(n)
-    own[on_cycle] = lowest[on_cycle]
-    numbers, group = np.unique(own, return_inverse=True)
-    return np.append(group.reshape(-1), len(numbers)), len(numbers)
+    group = [-1] * (n + 1)
+    mark = [-1] * n
+    count = 0
+    for start in range(n):  # walk until a node that was seen; on this walk it closes a cycle
+        v = start
+        while v != n and mark[v] < 0:
+            mark[v] = start
+            v = chosen[v]
+        if v != n and mark[v] == start:
+            while group[v] < 0:
+                group[v] = count
+                v = chosen[v]
+            count += 1
+    for v in range(n):
+        if group[v] < 0:
+            group[v] = count
+            count += 1
+    group[n] = count
+    return group, count
 
 
 def best_arborescence(weights: Integers) -> tuple[int, Integers]:
@@ -234,9 +245,10 @@ def best_arborescence(weights: Integers) -> tuple[int, Integers]:
         chosen = np.where(w[:, n] == best, n, w.argmax(axis=1))  # the root first: fewer cycles
         total += int(best.sum())
         prices += best[top]
-        group, count = contract_cycles(chosen)
+        groups, count = contract_cycles(chosen.tolist())
         if count == n:
             return total, prices
+        group = np.array(groups)
         smaller = np.full((count, count + 1), NOTHING, dtype=np.int64)
         np.maximum.at(smaller, (group[:n, None], group[None, :]), w - best[:, None])
         np.fill_diagonal(smaller, NOTHING)

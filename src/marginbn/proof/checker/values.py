@@ -260,13 +260,21 @@ def local_score(
     rows = [n for n in counts.count(above, int(above.max()) + 1) if n]
     cells = [n for n in counts.count(here, int(here.max()) + 1) if n]
     states = math.prod(arities[p] for p in parents)
-    if score.name in PRIORS:
+    scale = counts.scale
+    if score.name in PRIORS:  # states that do not occur contribute nothing
         prior = PRIORS[score.name](score, states * arities[child])
-        return _dirichlet(rows, cells, counts.scale, prior, prior * arities[child])
+        above_prior = prior * arities[child]
+        value = len(rows) * log_gamma_units(above_prior) - len(cells) * log_gamma_units(prior)
+        for sign, own, totals in ((1, prior, cells), (-1, above_prior, rows)):
+            times = Counter(totals).items()
+            value += sign * sum(k * log_gamma_units(own + Fraction(n, scale)) for n, k in times)
+        error = 2 * (len(rows) + len(cells))
+        return value - error, value + error
+    # value and error are whole numbers of 1 / scale, which cancels in differences of n log n
     parameters = states * (arities[child] - 1)
-    scale = counts.scale  # value and error are whole numbers of 1 / scale
     penalty, off = penalty_units(score.name, sum(rows), scale)
-    value = _log_likelihood(cells) - _log_likelihood(rows) - scale * parameters * penalty
+    value = sum(map(mul, cells, map(log_units, cells))) - scale * parameters * penalty
+    value -= sum(map(mul, rows, map(log_units, rows)))
     error = sum(cells) + sum(rows) + scale * parameters * off
     return (value - error) // scale, -(-(value + error) // scale)
 
@@ -291,20 +299,3 @@ def entropy_units(n: Fraction, shift: int) -> int:
     """The nearest whole number of 2^-shift to n log n."""
     exact = _EXACT.multiply(_EXACT.ln(_decimal(n)), _decimal(n * 2**shift))
     return int(exact.to_integral_value(ROUND_HALF_EVEN))
-
-
-def _log_likelihood(counts: list[int]) -> int:
-    """sum n log n, off by less than the sum of the counts; their scale cancels in differences."""
-    return sum(map(mul, counts, map(log_units, counts)))
-
-
-def _dirichlet(
-    rows: list[int], cells: list[int], scale: int, prior: Fraction, row_prior: Fraction
-) -> tuple[int, int]:
-    """Log marginal likelihood; states that do not occur contribute nothing."""
-    value = len(rows) * log_gamma_units(row_prior) - len(cells) * log_gamma_units(prior)
-    for sign, own, counts in ((1, prior, cells), (-1, row_prior, rows)):
-        times = Counter(counts).items()
-        value += sign * sum(k * log_gamma_units(own + Fraction(n, scale)) for n, k in times)
-    error = 2 * (len(rows) + len(cells))
-    return value - error, value + error

@@ -60,7 +60,7 @@ class Verdict:
         What is wrong and where, if not.
     objective, bound
         The incumbent scores at least ``objective``, no structure more than ``bound``.
-    n_leaves, n_dual_weights
+    n_leaves
         Size of the proof.
     scale
         What the gap is relative to where objective and bound are small: a hundredth of what a
@@ -79,7 +79,6 @@ class Verdict:
     objective: float
     bound: float
     n_leaves: int = 0
-    n_dual_weights: int = 0
     scale: float = 1.0
 
     @property
@@ -111,8 +110,7 @@ def check(certificate: Certificate, progress: Progress | None = None) -> Verdict
     if certificate.score.is_margin:
         total = math.fsum(certificate.data.weights.tolist())
         scale = 0.01 * total * min(certificate.score.gamma, 1.0)
-    numbers = (certificate.objective, certificate.bound, n_leaves, len(certificate.duals), scale)
-    return Verdict(True, "", *numbers)
+    return Verdict(True, "", certificate.objective, certificate.bound, n_leaves, scale)
 
 
 def check_definition(certificate: Certificate) -> None:
