@@ -277,7 +277,7 @@ class GroupedRows(RowChoice):
     def _reduced_sample(self) -> Reduction:
         """Made when the local search begins: bounds come first."""
         sample = self._sample.instance(self.full, self._coded, self._poll)
-        reduced = Reduction(sample, self._structure, WIDE_BAND, self._poll, by_row=False)
+        reduced = Reduction(sample, self._structure, WIDE_BAND, self._poll)
         reduced.extend(self._seen)
         return reduced
 

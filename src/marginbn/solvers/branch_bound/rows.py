@@ -76,7 +76,7 @@ class RowChoice:
         self.full = encoding.instance
         magnitude = encoding.structure_magnitude
         self._bounding = Reduction(self.full, magnitude, None, poll, is_shared)
-        self._climbing = Reduction(self.full, magnitude, WIDE_BAND, poll, by_row=False)
+        self._climbing = Reduction(self.full, magnitude, WIDE_BAND, poll)
         self.in_use = InUse(self.full, self.full, self.full)
         self._next_check = 1
 
@@ -140,7 +140,6 @@ class Reduction:
         poll: Poll = lambda: None,
         is_shared: bool = False,
         most: float = np.inf,
-        by_row: bool = True,
     ) -> None:
         self.full = full
         self.structure_magnitude = structure_magnitude
@@ -149,7 +148,7 @@ class Reduction:
         self._rows: BoolArray = np.zeros(n_rows, dtype=np.bool_)
         self._caps: BoolArray = np.zeros(full.weights.size, dtype=np.bool_)
         self._band = min(BAND, NARROW * full.gamma) if band is None else band
-        self._copies = Copies(full, poll, is_shared, most, by_row)
+        self._copies = Copies(full, poll, is_shared, most)
         self._instance: Instance | None = full
 
     @property
@@ -245,20 +244,13 @@ class Reduction:
 
 
 class Copies:
-    """Coefficients of some rows by column and, where boxes are bounded with them, by row."""
+    """Coefficients of some rows, by column and by row."""
 
-    def __init__(
-        self,
-        full: Instance,
-        poll: Poll,
-        is_shared: bool,
-        most: float = np.inf,
-        by_row: bool = True,
-    ) -> None:
+    def __init__(self, full: Instance, poll: Poll, is_shared: bool, most: float = np.inf) -> None:
         self._full = full
         self._is_coded = full.keys.size > 0
         self._poll = poll
-        self._is_shared, self._has_rows = is_shared, by_row
+        self._is_shared = is_shared
         least = 0 if is_shared or most == np.inf else int(most) * full.linear.size
         self._by_column, self._by_row = np.empty(least), np.empty(least)  # taken as it is used
 
@@ -267,17 +259,15 @@ class Copies:
         n_columns = self._full.linear.size
         size = n_columns * chosen.size
         self._by_column = self._room(self._by_column, size)
+        self._by_row = self._room(self._by_row, size)
         columns = self._by_column[:size].reshape(n_columns, chosen.size)
+        rows = self._by_row[:size].reshape(chosen.size, n_columns)
         if self._is_coded:
             fill_columns(self._full, chosen, columns, 1, self._poll)
         else:
             for part in _blocks(*columns.shape):
                 self._poll()
                 np.take(self._full.columns[part], chosen, axis=1, out=columns[part], mode="clip")
-        if not self._has_rows:
-            return columns, np.zeros((0, 0))
-        self._by_row = self._room(self._by_row, size)
-        rows = self._by_row[:size].reshape(chosen.size, n_columns)
         turn(columns, rows, self._poll)
         return columns, rows
 

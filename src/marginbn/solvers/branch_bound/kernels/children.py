@@ -46,7 +46,7 @@ from marginbn.solvers.branch_bound.kernels.branching import (
     row_of,
 )
 from marginbn.solvers.branch_bound.kernels.combination import Bounding
-from marginbn.solvers.branch_bound.kernels.nearby import is_large
+from marginbn.solvers.branch_bound.kernels.nearby import instance_nearby
 from marginbn.solvers.branch_bound.kernels.node_pool import Pool
 from marginbn.solvers.branch_bound.kernels.oracle import maximise
 from marginbn.solvers.branch_bound.kernels.records import (
@@ -263,15 +263,13 @@ def strong_branching(
     bounds: FloatArray,
 ) -> tuple[int, bool]:
     """The candidate to split on, and whether it was tried out: then ``families`` (-1: pruned) and
-    ``bounds`` are those of its children. Where boxes have many rows a trial costs as much as a
-    node, and nodes gain more (20 000 rows of five classes: 339 nodes in 10 s instead of 228).
+    ``bounds`` are those of its children.
     """
-    n, settings = inst.n_features, context.settings
+    n, near, settings = inst.n_features, inst, context.settings
     score = ranking.score.copy()
     reached, own, own_bounds = np.empty(2), np.empty(2, dtype=np.int64), np.empty(2)
     best, chosen, is_tried = -1.0, int(np.argmax(score)), False
     trials, worse = 0, 0
-    most = 0 if is_large(inst, settings) else settings.trials
     for _ in range(score.size):
         k = int(np.argmax(score))
         value, score[k] = score[k], -np.inf
@@ -287,14 +285,16 @@ def strong_branching(
                 _forget_trial(pool, families)
             best, chosen, is_tried, worse = value, k, False, 0
             continue
-        if trials >= most or context.stop[0] != 0:
+        if trials >= settings.trials or context.stop[0] != 0:
             break
+        if trials == 0:
+            near = instance_nearby(inst, settings, work.bounding)
         trials += 1
         middle = midpoint(work.bounding.state, cutoff_of(context))
         value = 1.0
         for side in range(2):
             candidate = ranking.candidates[k]
-            own[side] = _try_child(inst, context, pool, work, family, candidate, side, reached)
+            own[side] = _try_child(near, context, pool, work, family, candidate, side, reached)
             own_bounds[side] = work.trial.state.bound
             gain = middle - reached[0]
             observe(work.gains, n, row, side, gain, ranking.degradations[k, side])

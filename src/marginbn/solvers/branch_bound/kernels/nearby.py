@@ -8,7 +8,7 @@ with many classes a sixth of the rows. So a large instance is reduced once more 
 same rules and with the same justification (a minimum over fewer terms is nowhere smaller): terms
 within a band of the smallest at the eta that the box begins with. If the eta it ends with
 needs more of them, ``F(eta) - f(eta)`` being a good part of the distance to the cutoff, its terms
-join and the box goes on from there.
+join and the box goes on from there. Trials of a few iterations share one such instance.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def bound_nearby(
 ) -> int:
     """Like :func:`bound_box`, with as few rows as the box needs where ``inst`` has many."""
     settings = context.settings
-    if not is_large(inst, settings):
+    if not _is_large(inst, settings):
         return bound_box(inst, context, box, b, oracle, theta, worth, iterations)
     rows = np.zeros(records.count_rows(inst), dtype=np.bool_)
     caps = np.zeros(inst.weights.size, dtype=np.bool_)
@@ -90,10 +90,24 @@ def bound_nearby(
 
 
 @kernel
-def is_large(inst: Instance, settings: Settings) -> bool:
+def _is_large(inst: Instance, settings: Settings) -> bool:
     """Whether a choice of rows pays: where samples have a row each, it does not."""
     n_rows = records.count_rows(inst)
     return bool(n_rows >= settings.many_rows and n_rows > inst.weights.size)
+
+
+@kernel
+def instance_nearby(inst: Instance, settings: Settings, b: Bounding) -> Instance:
+    """The rows that matter at the relaxed solution at hand, which its neighbours will need too; the
+    whole instance where it has few rows. The margins of b become those of ``inst``.
+    """
+    if not _is_large(inst, settings):
+        return inst
+    rows = np.zeros(records.count_rows(inst), dtype=np.bool_)
+    caps = np.zeros(inst.weights.size, dtype=np.bool_)
+    combination.load_margins(inst, b)
+    _choose_terms(inst, b.t, settings.band, rows, caps)
+    return build(inst, rows, caps, b.state.structure)
 
 
 @kernel
