@@ -10,8 +10,8 @@ product of its tables, so every exact question about it reduces to three operati
 To eliminate a variable means: multiply the factors that mention it, then sum (or maximise) it out.
 Any order gives the same answer; the order decides only how large the products become. Logarithms
 are kept throughout because a product of hundreds of probabilities leaves the range of a float.
-The steps of a full elimination, its trail, read backwards give the most probable state and
-independent draws.
+The steps of a full elimination, its trail, read backwards give marginals, the most probable state
+and independent draws.
 
 Every factor carries one more axis, the cases, which holds different evidence side by side. It is
 the last axis so that all arithmetic runs along contiguous memory; its length is 1 or the number of
@@ -58,10 +58,11 @@ Reduce = Callable[[Factor, int], Factor]
 
 @dataclass(frozen=True)
 class Step:
-    """One elimination: the product of the factors that mention ``variable``."""
+    """One elimination: the product of the factors that mention ``variable``, and what is left."""
 
     variable: int
     product: Factor
+    message: Factor
 
 
 @dataclass(frozen=True)
@@ -93,18 +94,22 @@ def _aligned(factor: Factor, scope: tuple[int, ...]) -> FloatArray:
 
 
 def sum_out(factor: Factor, variable: int) -> Factor:
-    """Log of the sum over the states of ``variable``."""
-    axis, rest = factor.scope.index(variable), tuple(v for v in factor.scope if v != variable)
-    peak = np.maximum.reduce(factor.values, axis=axis, keepdims=True)
+    """Sum over the states of ``variable``."""
+    return marginalise(factor, [v for v in factor.scope if v != variable])
+
+
+def _log_sum(values: FloatArray, axes: tuple[int, ...]) -> FloatArray:
+    """Log of the sum over some axes."""
+    peak = np.maximum.reduce(values, axis=axes, keepdims=True)
     # Where everything is log 0 the peak is -inf, and -inf - (-inf) would be no number.
     peak[peak == -np.inf] = 0.0
-    scaled = factor.values - peak
+    scaled = values - peak
     np.exp(scaled, out=scaled)
-    total: FloatArray = np.add.reduce(scaled, axis=axis)
+    total: FloatArray = np.add.reduce(scaled, axis=axes)
     with np.errstate(divide="ignore"):
         np.log(total, out=total)
     total += peak.reshape(total.shape)
-    return Factor(rest, total)
+    return total
 
 
 def max_out(factor: Factor, variable: int) -> Factor:
@@ -214,13 +219,54 @@ def eliminate(
         message = reduction(product, variable)
         waiting[_turn(message.scope, place)].append(message)
         if trail is not None:
-            trail.append(Step(variable, product))
+            trail.append(Step(variable, product, message))
     return multiply(waiting[-1])
 
 
 def _turn(scope: tuple[int, ...], place: Mapping[int, int]) -> int:
     """When the first variable of a scope is eliminated; after all others if none is."""
     return min((place.get(v, len(place)) for v in scope), default=len(place))
+
+
+def believe(trail: Sequence[Step]) -> dict[int, Factor]:
+    """What the steps of a full sum say in the end: by variable, the belief of its step.
+
+    The products of the steps form a tree: a message goes to the first later step of a variable in
+    its scope. From the roots of the tree down to its leaves, the belief of a step is
+
+        belief_v = product_v * (sum of belief_parent down to the message's scope) / message_v,
+
+    which is the product of all factors of the component with everything else summed out. Where a
+    message is zero so is the belief of its parent, and 0 / 0 stands for 0.
+    """
+    position = {step.variable: i for i, step in enumerate(trail)}
+    beliefs: dict[int, Factor] = {}
+    for step in reversed(trail):
+        belief = step.product
+        if step.message.scope:
+            receiver = min(step.message.scope, key=position.__getitem__)
+            target = marginalise(beliefs[receiver], step.message.scope)
+            belief = multiply([belief, divide(target, step.message)])
+        beliefs[step.variable] = belief
+    return beliefs
+
+
+def marginalise(factor: Factor, scope: Collection[int]) -> Factor:
+    """Sum over all variables that are not in ``scope``."""
+    axes = tuple(k for k, variable in enumerate(factor.scope) if variable not in scope)
+    if not axes:
+        return factor
+    kept = tuple(variable for variable in factor.scope if variable in scope)
+    return Factor(kept, _log_sum(factor.values, axes))
+
+
+def divide(numerator: Factor, denominator: Factor) -> Factor:
+    """Ratio of two factors of equal scope; 0 / 0 is 0."""
+    zero = denominator.values == -np.inf
+    if not zero.any():
+        return Factor(numerator.scope, numerator.values - denominator.values)
+    values = np.where(zero, -np.inf, numerator.values - np.where(zero, 0.0, denominator.values))
+    return Factor(numerator.scope, values)
 
 
 def draw_states(
@@ -265,6 +311,11 @@ class Inference:
         plan = plan_elimination((f.scope for f in factors), self.arities, variables)
         check_cells(plan.largest)
         return eliminate(factors, plan.order).values[..., 0]
+
+    def log_marginals(self, observed: Mapping[int, int]) -> dict[int, FloatArray]:
+        """Unnormalised log posterior of every variable that is not observed."""
+        beliefs = believe(self._full_trail(observed, sum_out))
+        return {v: marginalise(belief, (v,)).values[:, 0] for v, belief in beliefs.items()}
 
     def most_probable(self, observed: Mapping[int, int]) -> dict[int, int]:
         """The most probable state of all variables; the first state of equals."""
