@@ -174,10 +174,9 @@ class BranchBoundShape:
     """Coefficients of one row per sample that are written out: making and copying more takes longer
     than groups do. Of several rows, most of which never matter, up to four times as much."""
     LONG, LONG_FROM = 40, 32_000_000
-    """Samples for every column, and bytes of coefficients for each row of a sample (four at most),
-    from which on groups of rows are quicker: adult (59 samples) is proved with them in the time in
-    which all rows leave a gap, 20 000 rows of five classes get 202 nodes instead of 74 in 10 s;
-    letter (35) takes as long, shuttle-full (83, few bytes) longer."""
+    """Rows for every column, and bytes of coefficients, from which on groups of rows are quicker
+    where a sample has one row: adult (59 rows for a column) is proved with them in the time in
+    which all rows leave a gap; letter (35) takes as long, shuttle-full (83, few bytes) longer."""
     BYTES_PER_SECOND: ClassVar = 50_000_000  # written in about a tenth of the time limit
     LARGEST_TREE: ClassVar = 4_000_000_000  # a million open nodes with 57 features
     LARGEST_ROWS, SMALLEST_ROWS = 800_000_000, 64_000_000  # coefficients of groups and samples
@@ -259,9 +258,9 @@ class BranchBoundShape:
     @property
     def is_dense(self) -> bool:
         """Whether coefficients are written out where there is memory for them."""
-        rows, per_column = min(self.rivals, 4), self.n_samples / self.n_columns
-        is_long = self.coefficients > self.LONG_FROM * rows and per_column > self.LONG
-        fits = self.coefficients <= self.LARGEST_DENSE * rows
+        per_column = self.n_samples / self.n_columns if self.rivals == 1 else 0.0
+        is_long = self.coefficients > self.LONG_FROM and per_column > self.LONG
+        fits = self.coefficients <= self.LARGEST_DENSE * min(self.rivals, 4)
         return (fits and not is_long) or not self.has_codes
 
     def needs(self, n_jobs: int = 1) -> Needs:
