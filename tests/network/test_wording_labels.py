@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from marginbn.data.discretize import name_bins
 from marginbn.network.wording import (
+    align,
     assignment,
     columns,
     listing,
@@ -33,6 +34,11 @@ from marginbn.network.wording import (
 def test_shortening_by_hand(text: str, most: int, expected: str) -> None:
     """The middle goes, wide characters count twice, control characters become spaces."""
     assert shorten(text, most) == expected
+
+
+def test_wide_characters_are_aligned_by_columns() -> None:
+    """Two characters of two columns each take as much room as four plain ones."""
+    assert align([["名前", "n"], ["abcd", "10"]], indent=0) == ["名前   n", "abcd  10"]
 
 
 @given(st.text(), st.integers(4, 60))

@@ -145,7 +145,8 @@ class DataReport:
             shares = [[str(c), str(n), f"{100 * n / total:.1f} %"] for c, n in self.classes.items()]
             large = "a network with one more parent per feature"
             tables = [[[self.target, "rows", "share"], *shares], columns, policies]
-        lines = [f"{self.n_rows} rows, {about}", "", *(f"! {note}" for note in self.notes)]
+        rows = f"{self.n_rows} row{'s'[: self.n_rows != 1]}"
+        lines = [f"{rows}, {about}", "", *(f"! {note}" for note in self.notes)]
         lines += [""] * bool(self.notes)
         for table in tables:
             widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -302,7 +303,8 @@ def _class_hints(classes: dict[Any, int]) -> list[str]:
         return [f"there is only one class, {next(iter(classes))!r}: nothing can be learned"]
     rare = {label: n for label, n in classes.items() if n < RARE_COUNT}
     if rare and not class_slip(len(classes), total):
-        rarest = ", ".join(f"{label!r} ({n})" for label, n in list(rare.items())[:SHOWN])
+        more = f" and {len(rare) - SHOWN} more" if len(rare) > SHOWN else ""
+        rarest = ", ".join(f"{label!r} ({n})" for label, n in list(rare.items())[:SHOWN]) + more
         hints.append(f"classes with fewer than {RARE_COUNT} rows can hardly be learned: {rarest}")
     label, largest = max(classes.items(), key=lambda item: item[1])
     if largest > DOMINANT_SHARE * total:

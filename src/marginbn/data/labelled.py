@@ -143,7 +143,9 @@ def class_factors(
     texts = [str(label) for label in classes]
     unknown = [label for label in by_text if label not in texts]
     if unknown:
-        raise InputError(f"class_weight names classes that no row has: {unknown}; use {texts}")
+        raise InputError(
+            f"class_weight names classes that no row has: {listed(unknown)}; use {listed(texts)}"
+        )
     return np.array([by_text.get(text, 1.0) for text in texts])
 
 

@@ -145,15 +145,15 @@ def align(table: Sequence[Sequence[str]], indent: int = 2) -> list[str]:
     widths = column_widths(table)
     lines = []
     for row in table:
-        cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
-        cells[0] = row[0].ljust(widths[0])
+        room = [" " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)]
+        cells = [row[0] + room[0], *map(str.__add__, room[1:], row[1:])]
         lines.append(" " * indent + "  ".join(cells).rstrip())
     return lines
 
 
 def column_widths(table: Sequence[Sequence[str]]) -> list[int]:
     """Width of the widest cell of each column."""
-    return [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [max(map(columns, column)) for column in zip(*table, strict=True)]
 
 
 def hanging(label: str, parts: str | Sequence[str], width: int) -> list[str]:
