@@ -1,8 +1,7 @@
 """What a search that keeps its proof shares with the relaxations that bound its nodes.
 
 * The *recorded tree* of nodes that goes into a certificate.
-* *Dual weights*, rounded to as few bits as keep the bound good enough: any shares of a sample's
-  weight that add up to one at most give a valid bound.
+* *Dual weights*, rounded to as few bits as keep the bound good enough.
 * The *allowance* for a checker's rounding. It rounds the values of candidates up to multiples of
   2^grid in 64-bit integers, which leave 54 - 3 b bits for a value where the number of variables has
   b bits. The claimed bound lies above everything that rounding can add: one unit of the grid for

@@ -127,9 +127,8 @@ class Statement:
             structure=tuple((name, _names(data, own)) for name, own in parents),
         )
         if rule is None:
-            return replace(
-                found, listed=sum(map(len, data.scores or certificate.candidates.listed))
-            )
+            lists = data.scores or certificate.candidates.listed
+            return replace(found, listed=sum(map(len, lists)))
         said: dict[str, Any] = {key: getattr(rule, key) for key in _RULE}
         for key in ("required", "forbidden"):
             said[key] = tuple(_names(data, arc) for arc in said[key])

@@ -80,9 +80,8 @@ class Space:
     @cached_property
     def number(self) -> dict[tuple[int, tuple[int, ...]], int]:
         """Number of a (child, parents)."""
-        return {
-            (int(i), p): k for k, (i, p) in enumerate(zip(self.child, self.parents, strict=True))
-        }
+        pairs = zip(self.child.tolist(), self.parents, strict=True)
+        return {pair: k for k, pair in enumerate(pairs)}
 
     def holding(self, child: int, parent: int) -> NDArray[np.bool_]:
         """(K,): candidates of a child with a certain parent."""
@@ -165,12 +164,8 @@ def build_space(data: Data, candidates: Candidates) -> Space:
 def best_sets(scored: Iterable[tuple[tuple[int, ...], float]]) -> Sets:
     """Of parent sets with scores those that score more than each of their proper subsets."""
     value = dict(scored)
-
-    def beats_subsets(parents: tuple[int, ...], own: float) -> bool:
-        subsets = chain.from_iterable(combinations(parents, k) for k in range(len(parents)))
-        return all(value.get(subset, -math.inf) < own for subset in subsets)
-
-    return [parents for parents, own in value.items() if beats_subsets(parents, own)]
+    below = {s: chain(*(combinations(s, k) for k in range(len(s)))) for s in value}
+    return [s for s, own in value.items() if all(value.get(t, -math.inf) < own for t in below[s])]
 
 
 def _sets_of(family: Family, most: int, n: int) -> Sets:

@@ -19,14 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import ProblemTooLargeError
-from marginbn.proof.certificate import (
-    ARC,
-    ARGUMENTS,
-    CANDIDATE,
-    EDGE,
-    FOREST,
-    Certificate,
-)
+from marginbn.proof.certificate import ARC, ARGUMENTS, CANDIDATE, EDGE, FOREST, Certificate
 from marginbn.proof.checker.bounds import NOTHING, Clusters, Forests, Majorants, ceil_to_grid
 from marginbn.proof.checker.pruning import Pruning, SetSums
 from marginbn.proof.checker.statement import (
@@ -191,16 +184,16 @@ class Checker:
 
     def _score_of(self, parents: list[tuple[int, ...]]) -> Fraction:
         """Score of a structure from the definition, rounded down, in units of 2^-44."""
-        if not self.certificate.score.is_margin:
+        data, score = self.certificate.data, self.certificate.score
+        if not score.is_margin:
             scores = self.majorants.scores
             return Fraction(sum(scores[self.space.number[i, p]][0] for i, p in enumerate(parents)))
-        margins = self.majorants.margins
-        total = np.zeros((len(self.certificate.data.codes), margins.n_rivals), dtype=np.int64)
+        total = np.zeros((len(data.codes), score.n_rivals(data.arities[0])), dtype=np.int64)
         for i, own in enumerate(parents):
-            total += margins.units(i, own) - SLACK
+            total += self.majorants.margins.units(i, own) - SLACK
             large = np.abs(total).max() >= 2**61
             refute(large, "the margins of the incumbent are too large to be checked")
-        cap = math.floor(Fraction(self.certificate.score.gamma) * 2**SHIFT)
+        cap = math.floor(Fraction(score.gamma) * 2**SHIFT)
         pairs = zip(self.counts.weights, total.min(axis=1).tolist(), strict=True)
         return Fraction(sum(w * min(cap, s) for w, s in pairs), self.counts.scale)
 
