@@ -343,8 +343,7 @@ class Checker:
         entries = zip(*(self.take(code, sum(lengths)) for code in "id"), strict=True)
         self.multipliers = [tuple(islice(entries, length)) for length in lengths]
         readable(not self.rest, "bytes follow the last array")
-        known = {"cluster", "packing", "edge"}
-        readable({kind for kind, _ in rows} <= known, "rows: of another kind")
+        readable({kind for kind, _ in rows} <= {"cluster", "packing", "edge"}, "rows: other kinds")
 
     # what candidates are worth
 

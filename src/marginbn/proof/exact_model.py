@@ -177,10 +177,9 @@ class Column(NamedTuple):
             found = read_amount(text, kind) if is_amount else (number_of(text), "", "")
             agree(found and found[0] is not None, f"{self.plan['name']!a}: {text!a} is no number")
             number, *units = found or (0.0,)
-            same = all(
-                self.units.setdefault(i, unit) == unit for i, unit in enumerate(units) if unit
-            )
-            agree(same, f"{self.plan['name']!a}: {text!a} has another unit")
+            for i, unit in enumerate(units):
+                same = not unit or self.units.setdefault(i, unit) == unit
+                agree(same, f"{self.plan['name']!a}: {text!a} has another unit")
             return bisect_left(self.coding["cuts"], number), number
         values = self.coding["categories"]
         plain = text.partition(".")[0] if find_code(text, values, False) is None else text

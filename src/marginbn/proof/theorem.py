@@ -157,9 +157,8 @@ class Statement:
 
     def differences_of(self, found: Statement) -> list[str]:
         """Where a statement that was found is not the one that is wanted here."""
-        wanted = ((name, part) for name, part in self.write().items() if name not in ASKED)
-        pairs = ((name, part, getattr(found, name)) for name, part in wanted)
-        return [_difference(*parts) for parts in pairs if not _same(*parts)]
+        parts = [(name, part, getattr(found, name)) for name, part in self.write().items()]
+        return [_difference(*own) for own in parts if own[0] not in ASKED and not _same(*own)]
 
     def unsaid_in(self, said: Statement) -> list[str]:
         """Settings of this statement that another one does not mention."""

@@ -1,11 +1,9 @@
 """A solve with a certificate.
 
 The chosen solver searches first, at full speed, for at most :data:`SEARCH_SHARE` of the time limit.
-Then a search that keeps its proof builds the tree of the file from the incumbent found, within the
-rest of the time: best bound first, node by node in Python, every decision and every weight kept.
-Whatever ends it, open nodes are leaves with the best weights they have, so the certificate proves
-the gap that is left. The result has the better of both bounds; a certificate that proves less than
-the search is reported.
+Then a search that keeps its proof builds the tree of the file, best bound first, in the rest of the
+time. Whatever ends it, open nodes are leaves with the best weights they have, so the certificate
+proves the gap that is left. The result has the better of both bounds.
 """
 
 from __future__ import annotations

@@ -50,8 +50,7 @@ MOST_TOTAL = 10**7
 """Total weight up to which the values of f for all counts are kept."""
 
 LARGEST_LIST, LARGEST_LEVEL = 2 * 10**8, 10**8
-"""Sets of one size, for each of which a table has a place, and open ones times variables, at most.
-"""
+"""Sets of one size, which have places in a table, and open ones times variables, at most."""
 
 MOST_WORK = 4 * 10**10
 """Sets counted times rows, at most: about two minutes."""

@@ -34,9 +34,8 @@ def refute(condition: object, reason: str) -> None:
 
 
 def check_rule(certificate: Certificate) -> None:
-    """A rule or a list; a rule names variables that exist, and calls nothing constant that varies.
-
-    Types, shapes and ranges are those of the format: the reader of files has looked at them.
+    """A rule or a list; a rule names variables that exist, and calls nothing constant that varies
+    (types are those of the format: the reader of files has looked at them).
     """
     data, rule = certificate.data, certificate.candidates.rule
     n = len(data.names)

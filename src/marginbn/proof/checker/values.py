@@ -164,8 +164,7 @@ class MarginValues:
         n_classes = self.counts.data.arities[0]
         others = [[c for c in range(n_classes) if c != own] for own in range(n_classes)]
         by_class = np.array(others, dtype=np.int64).reshape(n_classes, -1)
-        rivals: Integers = by_class[self.counts.data.codes[:, 0]]
-        return rivals
+        return np.asarray(by_class[self.counts.data.codes[:, 0]])
 
     def units(self, child: int, parents: tuple[int, ...]) -> Integers:
         """Coefficients of a candidate in units, (n_samples, n_rivals); each off by less than 4."""

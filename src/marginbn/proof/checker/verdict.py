@@ -1,7 +1,6 @@
 """Checks a certificate step by step; see :mod:`marginbn.proof.certificate` for what it says.
 
-1. The data: the fingerprint is that of the data, the numbers of the score make sense, and the
-   objective is not above the bound. (That follows from 3 and 4, unless one of them were wrong.)
+1. The fingerprint is that of the data, numbers are in range, objective <= bound.
 2. The candidates: rebuilt from their rule; those that are not listed are dominated.
 3. The incumbent: made of candidates, acyclic, its score from the definition, rounded down, is at
    least the claimed objective.
