@@ -27,7 +27,6 @@ from marginbn.proof.certificate import (
     Certificate,
     Data,
     DualWeights,
-    Multipliers,
     NamedRow,
     Score,
     decode_certificate,
@@ -214,8 +213,8 @@ NUMBERS = {"gamma": 1.0, "smoothing": 1.0, "equivalent_sample_size": 1.0}
         ({"tree": 3}, "ends before|entries"),
         ({"tree": -1}, "tree"),
         ({"duals": []}, "more bytes follow the last array"),
-        ({"duals": [0]}, "bits out of range"),
-        ({"duals": [25]}, "bits out of range"),
+        ({"duals": [0]}, ">= 1"),
+        ({"duals": [25]}, "<= 24"),
         ({"duals": [[1, -1]]}, r"duals\[0\]: Expected `int`"),
         ({"rows": [["circle", [0, 1]]]}, r"header\.rows\[0\]\[0\]: Invalid enum value 'circle'"),
         ({"rows": [["edge"]]}, "rows"),
@@ -287,8 +286,11 @@ def test_impossible_data_are_refused(
 
 
 def test_lengths_of_multipliers_are_not_negative() -> None:
-    certificate = replace(tiny_certificate(), multipliers=(Multipliers((0, 1), (1.0, 2.0)),) * 2)
-    assert decode_certificate(encode_certificate(certificate)).multipliers[1].rows == (0, 1)
+    certificate = replace(tiny_certificate(), multipliers=(((0, 1.0), (1, 2.0)),) * 2)
+    assert decode_certificate(encode_certificate(certificate)).multipliers[1] == (
+        (0, 1.0),
+        (1, 2.0),
+    )
     header, arrays = unfolded(certificate)
     lengths, others = (np.array(pair, dtype="<i4").tobytes() for pair in ([2, 2], [5, -1]))
     place = arrays.rindex(lengths)
@@ -304,7 +306,7 @@ def test_rules_lists_and_rows_come_back() -> None:
         score=Score("bdeu", 1.5, 0.25, 7.5),
         candidates=Candidates(rule, (((), (1,)), ((),)), 0.125),
         rows=(NamedRow("cluster", (0, 1)), NamedRow("edge", (0, 1))),
-        multipliers=(Multipliers((), ()), Multipliers((1, 0), (0.5, 1e-300))),
+        multipliers=((), ((1, 0.5), (0, 1e-300))),
         duals=(),
     )
     read = decode_certificate(encode_certificate(certificate))

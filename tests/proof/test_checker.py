@@ -23,7 +23,6 @@ from marginbn.proof.certificate import (
     FOREST,
     Candidates,
     Certificate,
-    Multipliers,
     NamedRow,
     Score,
 )
@@ -110,7 +109,7 @@ def test_each_side_holds_what_it_should(object_: list[int], failing: str, kind: 
         tiny_certificate(3.0, share=2, objective=0.0, bound=1.0),
         candidates=sets,
         tree=np.array([*object_, *kind, *kind], dtype=np.int32),
-        multipliers=(Multipliers((), ()),),
+        multipliers=((),),
     )
     assert failing in verify_certificate(certificate).reason
     assert verify_certificate(replace(certificate, bound=41.5))
@@ -126,19 +125,19 @@ def test_multipliers_by_hand() -> None:
     plain = replace(
         tiny_certificate(3.0, share=2, objective=score - 1e-9, bound=2 * score + 1e-6),
         tree=tree,
-        multipliers=(Multipliers((), ()),),
+        multipliers=((),),
         rows=(NamedRow("cluster", (0, 1)), NamedRow("edge", (0, 1))),
         grid=-30,
     )
     assert verify_certificate(plain)
     assert not verify_certificate(replace(plain, bound=score + 1e-6))
-    helped = replace(plain, bound=score + 1e-6, multipliers=(Multipliers((0,), (score,)),))
+    helped = replace(plain, bound=score + 1e-6, multipliers=(((0, score),),))
     assert verify_certificate(helped)
     for multipliers, reason in (
-        (Multipliers((0,), (-score,)), "negative"),
-        (Multipliers((0,), (1e300,)), "too large"),
-        (Multipliers((1,), (score,)), "may be absent"),
-        (Multipliers((2,), (score,)), "does not exist"),
+        (((0, -score),), "negative"),
+        (((0, 1e300),), "too large"),
+        (((1, score),), "may be absent"),
+        (((2, score),), "does not exist"),
     ):
         verdict = verify_certificate(replace(helped, multipliers=(multipliers,)))
         assert reason in verdict.reason
@@ -210,8 +209,9 @@ def test_the_forest_with_class_parents_is_the_best(seed: int) -> None:
             weights[v] = -penalty
             weights[v, n] = empty[v]
         wanted = max(wanted, brute_arborescence(weights) + int(own[s]))
+    table = np.column_stack([arcs, class_only, empty])
     for enough in (-(2**50), wanted - 3, wanted, wanted + 3):
-        found = best_forest(arcs, class_only, empty, tied, class_sets, own, penalty, enough)
+        found = best_forest(table, tied, class_sets, own, penalty, enough)
         if wanted > enough and wanted > -penalty:
             assert found == wanted
         else:
@@ -236,7 +236,7 @@ def test_leaves_are_bounded_by_their_best_structure(seed: int) -> None:
         *(NamedRow("cluster", p) for p in pairs),
         *(NamedRow("edge", p) for p in sorted(present)),
     )
-    multipliers = Multipliers(tuple(range(len(rows))), tuple(rng.integers(0, 60, len(rows)) + 0.5))
+    multipliers = tuple(enumerate(rng.integers(0, 60, len(rows)) + 0.5))
     clusters = Clusters(space, replace(tiny_certificate(), grid=0, rows=rows))
     assert clusters.bound(majorant, multipliers, allowed, present) >= found
 

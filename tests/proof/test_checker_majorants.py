@@ -128,7 +128,7 @@ def test_the_allowances_are_the_documented_ones() -> None:
     majorants = majorants_of(certificate)
     size = 3 * 2**47
     units = np.array([[size], [-size]]) - SLACK
-    majorants.__dict__["margins"] = SimpleNamespace(units=lambda *_: units, n_rivals=1)
+    majorants.__dict__["margins"] = SimpleNamespace(units=lambda *_: units)
     allowance = (2 + 8) * 2.0**-51 * (9 + 9) * size / 2**SHIFT
     found = majorants[0].values.tolist()
     assert found[1] == found[3] == math.ceil(allowance * 2.0**70)
@@ -147,7 +147,7 @@ def test_the_largest_rival_decides_on_the_allowance() -> None:
     majorants = majorants_of(replace(certificate, data=data, duals=(DualWeights(1, parts),)))
     units = np.zeros((len(weights), 2), dtype=np.int64) - SLACK
     units[:n, 0] += 2**47 * np.resize([1, -1], n)
-    majorants.__dict__["margins"] = SimpleNamespace(units=lambda *_: units, n_rivals=2)
+    majorants.__dict__["margins"] = SimpleNamespace(units=lambda *_: units)
     allowance = (2 * len(weights) + 8) * 2.0**-51 * n * 8
     assert majorants[0].values[1] == math.ceil(allowance * 2.0**60)
 
@@ -193,7 +193,7 @@ def test_coefficients_are_exact_in_double_precision(sign: int) -> None:
     """One whole number from 2^53 on, the slack included, is one too many."""
     majorants = majorants_of(dual_certificate(0, -37))
     units = np.zeros((25, 2), dtype=np.int64)
-    majorants.__dict__["margins"] = SimpleNamespace(units=lambda *_: units, n_rivals=2)
+    majorants.__dict__["margins"] = SimpleNamespace(units=lambda *_: units)
     units[7, 1] = sign * (2**53 - 1) - SLACK
     assert majorants._make_columns(0, 1)[15, 0] == sign * (2**53 - 1) * 2.0**-SHIFT
     units[7, 1] += sign

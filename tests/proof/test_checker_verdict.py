@@ -21,7 +21,6 @@ from marginbn.proof.certificate import (
     FOREST,
     Candidates,
     Certificate,
-    Multipliers,
     NamedRow,
     Score,
 )
@@ -129,7 +128,7 @@ def test_margins_of_the_incumbent_do_not_overflow(
 ) -> None:
     """One margin of 2^61 units is too large, on either side; one unit less is not."""
     units = np.zeros((2, 1), dtype=np.int64)
-    values = SimpleNamespace(n_rivals=1, units=lambda *_: units)
+    values = SimpleNamespace(units=lambda *_: units)
     monkeypatch.setattr("marginbn.proof.checker.bounds.MarginValues", lambda *_: values)
     certificate = tiny_certificate(1e30, objective=-1e30, bound=1e30)
     checker = Checker(certificate, build_space(certificate.data, certificate.candidates))
@@ -198,7 +197,7 @@ def test_the_incumbent_has_the_lower_end_of_its_scores() -> None:
 def test_trees_that_are_none_are_refused(tree: list[int], reason: str) -> None:
     """Numbers run from zero to one less than there are; nothing may be missing or left over."""
     certificate = replace(
-        tiny_certificate(), tree=np.array(tree, dtype=np.int32), multipliers=(Multipliers((), ()),)
+        tiny_certificate(), tree=np.array(tree, dtype=np.int32), multipliers=((),)
     )
     assert reason in verify_certificate(certificate).reason
 
@@ -257,7 +256,7 @@ def test_a_leaf_names_its_weights_and_its_multipliers() -> None:
         grid=-30,
         rows=(NamedRow("cluster", (0, 1)),),
         duals=(*tiny_certificate(share=0).duals, *certificate.duals),
-        multipliers=(Multipliers((), ()), Multipliers((0,), (score,))),
+        multipliers=((), ((0, score),)),
     )
     for dual, multiplier in itertools.product((0, 1), repeat=2):
         tree = np.array([CLUSTERS, dual, multiplier], dtype=np.int32)

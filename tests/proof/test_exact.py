@@ -31,7 +31,6 @@ from marginbn.proof.certificate import (
     Candidates,
     Certificate,
     Data,
-    Multipliers,
     Score,
     encode_certificate,
 )
@@ -265,7 +264,7 @@ def checker_of(data: object, score: Score, parents: tuple[tuple[int, ...], ...])
     certificate = Certificate(
         defined.fingerprint(), defined, score, Candidates(None, listed), ((),) * n,
         -1e9, 1e9, -10, np.array([CLUSTERS, 0, 0], dtype=np.int32),
-        multipliers=(Multipliers((), ()),),
+        multipliers=((),),
     )  # fmt: skip
     return exact.Checker(encode_certificate(certificate))
 
@@ -332,7 +331,7 @@ def test_leaves_by_brute_force(seed: int, tmp_path: Path) -> None:
     certificate = certified(small_margin_problem(seed, n_features=3, n_rows=9), tmp_path)
     checker = exact.Checker(encode_certificate(certificate))
     candidates = rebuild(certificate).candidates
-    values = checker.majorant(0)[2]
+    values = checker.majorants(0)[0][2]
     rng = np.random.default_rng(seed)
     usable = [[k for k in group if rng.random() < 0.8] for group in checker.groups]
     pairs = list(itertools.combinations(range(4), 2))

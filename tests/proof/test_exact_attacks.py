@@ -23,7 +23,6 @@ from marginbn.proof.certificate import (
     Candidates,
     Certificate,
     Data,
-    Multipliers,
     Score,
     encode_certificate,
 )
@@ -61,7 +60,7 @@ def one_large_set(members: int) -> Certificate:
             bound=1.0,
             duals=(),
             tree=np.array([CLUSTERS, 0, 0], dtype=np.int32),
-            multipliers=(Multipliers((), ()),),
+            multipliers=((),),
         )
     )
 

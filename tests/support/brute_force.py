@@ -1,5 +1,8 @@
 """Every acyclic selection of a tiny problem, one after the other: the reference for the solvers.
 
+The coefficients are those of the problem, and nothing else of the package is used. ``oracles.py``
+and ``exhaustive_search.py`` start from raw tables.
+
 Variables are decided in a fixed order, those with few candidates first. The margins of the
 candidates chosen so far are carried along, and so is, for every variable, the set of variables
 that it reaches as a bit mask: parents P of a variable i close a cycle exactly if i reaches a member
@@ -21,17 +24,12 @@ MAX_SELECTIONS = 5_000_000
 
 def best_selection(problem: StructureProblem) -> NDArray[np.int64] | None:
     """The best acyclic selection, the first one of equals; None if none is acyclic."""
-    sizes = np.diff(problem.candidates.offsets)
-    assert math.prod(int(size) for size in sizes) <= MAX_SELECTIONS
-    search = _Enumeration(problem)
-    search.visit(0, [1 << v for v in range(problem.n_variables)], 0.0, search.no_margins)
-    return search.best
+    return _Enumeration(problem).best
 
 
 def brute_force(problem: StructureProblem) -> float:
     """The optimum; -inf if no selection is acyclic."""
-    best = best_selection(problem)
-    return -math.inf if best is None else problem.evaluate(best)
+    return _Enumeration(problem).value
 
 
 class _Enumeration:
@@ -46,9 +44,11 @@ class _Enumeration:
         shape = (candidates.n_candidates, 0, 0)
         self._margins = np.zeros(shape) if margins is None else margins.dense()
         self._chosen = np.zeros(problem.n_variables, dtype=np.int64)
-        self._value = -math.inf
-        self.no_margins = np.zeros(self._margins.shape[1:])
+        self.value = -math.inf
         self.best: NDArray[np.int64] | None = None
+        assert math.prod(map(len, map(candidates.group, self._order))) <= MAX_SELECTIONS
+        nothing = np.zeros(self._margins.shape[1:])
+        self.visit(0, [1 << v for v in range(len(self._order))], 0.0, nothing)
 
     def visit(
         self, depth: int, reach: list[int], linear: float, margins: NDArray[np.float64]
@@ -80,9 +80,9 @@ class _Enumeration:
             smallest = (margins + self._margins[allowed]).min(axis=2, initial=self._problem.gamma)
             values = values + smallest @ self._problem.sample_weights
         place = int(np.argmax(values))
-        if values[place] > self._value:
+        if values[place] > self.value:
             self._chosen[variable] = allowed[place]
-            self._value, self.best = float(values[place]), self._chosen.copy()
+            self.value, self.best = float(values[place]), self._chosen.copy()
 
 
 def _reach_with(reach: list[int], child: int, parents: int) -> list[int]:

@@ -50,7 +50,6 @@ from marginbn.proof.certificate import (
     Certificate,
     Data,
     DualWeights,
-    Multipliers,
     NamedRow,
     Score,
     decode_certificate,
@@ -293,7 +292,7 @@ def leaf_with_multipliers_that_do_not_exist(c: Certificate, rng: Random) -> Forg
 def leaf_by_forests_or_not(c: Certificate, rng: Random) -> Forged:
     """A leaf of the other kind."""
     other = [CLUSTERS, 0, 0] if leaf_of(c)[0] == FOREST else [FOREST, 0]
-    return replace(with_tree(c, other), multipliers=(Multipliers((), ()), *c.multipliers))
+    return replace(with_tree(c, other), multipliers=((), *c.multipliers))
 
 
 # ---------------------------------------------------------------------------------- weights
@@ -365,7 +364,7 @@ def parts_all_given_to_one_rival(c: Certificate, rng: Random) -> Forged | None:
 
 def with_row(c: Certificate, row: NamedRow, *values: float) -> Certificate:
     """A tree of one leaf with one row, taken several times."""
-    multipliers = Multipliers((0,) * len(values), values)
+    multipliers = tuple((0, y) for y in values)
     return replace(with_tree(c, [CLUSTERS, 0, 0]), rows=(row,), multipliers=(multipliers,))
 
 
@@ -390,7 +389,7 @@ def multiplier_many_times(c: Certificate, rng: Random) -> Forged:
 
 
 def multipliers_without_rows(c: Certificate, rng: Random) -> Forged:
-    multipliers = (Multipliers((int(rng.choice([-1, 0, 7])),), (1.0,)),)
+    multipliers = (((int(rng.choice([-1, 0, 7])), 1.0),),)
     return replace(with_tree(c, [CLUSTERS, 0, 0]), rows=(), multipliers=multipliers)
 
 
@@ -615,7 +614,7 @@ def rule_and_list(c: Certificate, rng: Random) -> Forged | None:
         with_tree(c, [CLUSTERS, 0, 0]),
         objective=c.objective - 1e9,
         incumbent=((),) * n,
-        multipliers=(Multipliers((), ()),),
+        multipliers=((),),
     )
     return replace(poor, candidates=replace(c.candidates, listed=(((),),) * n))
 

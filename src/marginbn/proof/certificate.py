@@ -1,15 +1,8 @@
 """What a certificate says: a problem, a structure, two numbers and a tree that proves them.
 
-**The claim.** The *incumbent* is one of the structures of the problem and its score is at least
-``objective``; no structure of the problem has a score above ``bound``.
-
-**The problem.** Encoded data, a score (a soft margin, or a decomposable score) and the candidate
-parent sets, given by a rule or listed, numbered child by child. With a rule and a list a listed
-subset dominates every other set of the rule, but for ``loss``. Instead of rows the data may be
-local scores (``given``); the candidates are the sets that score more than each proper subset.
-
-**The tree.** A node is a set of structures; the root holds all. An inner node has one of the
-*objects*
+``docs/theory/certificate_format.rst`` specifies the claim, the bytes, every key and array, and the
+arithmetic. ``exact.py`` reads the file by that page alone, so what changes here changes there. An
+inner node of the tree has one of the *objects*
 
     EDGE i j       i is a parent of j or j of i
     ARC i j        j is a parent of i
@@ -17,17 +10,9 @@ local scores (``given``); the candidates are the sets that score more than each 
 
 and two children: the structures without it, then those with it. A leaf names what bounds its
 structures: FOREST d or CLUSTERS d m, with dual weights number d and multipliers number m.
-``tree`` is one stream of integers in preorder: the number of the kind, then its arguments.
 
-**The file** is a line that names the format, then one compressed stream::
-
-    marginbn certificate 1\\n
-    zlib( length of the header (8 bytes) | header (JSON) | arrays )
-
-``docs/theory/certificate_format.rst`` has the arithmetic and the meaning of every key and array;
-``exact.py`` reads the file by that page alone, so what changes here changes there. Reading builds
-plain values only. The header is unfolded first and may be refused; every length is checked before
-memory is taken.
+Reading builds plain values only. The header is unfolded first and may be refused; every length is
+checked before memory is taken.
 """
 
 from __future__ import annotations
@@ -63,9 +48,6 @@ EDGE, ARC, CANDIDATE, FOREST, CLUSTERS = 0, 1, 2, 3, 4
 """Kinds of nodes in the stream."""
 
 ARGUMENTS = {EDGE: 2, ARC: 2, CANDIDATE: 1, FOREST: 1, CLUSTERS: 2}
-
-LARGEST_BITS = 24
-"""Bits of the widest dual weights; the format allows no wider ones."""
 
 RowKind = Literal["cluster", "packing", "edge"]
 """Kinds of rows; ``checker.bounds.ROW_RULES`` says what each of them means."""
@@ -162,17 +144,15 @@ class NamedRow(NamedTuple):
     members: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Multipliers:
-    """Numbers of rows with their multipliers."""
-
-    rows: tuple[int, ...]
-    values: tuple[float, ...]
+Multipliers = tuple[tuple[int, float], ...]
+"""Numbers of rows with their multipliers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """See the module's docstring."""
+    """``incumbent`` scores ``objective`` or more, no structure of the problem more than ``bound``;
+    ``tree`` is one stream of kinds and arguments in preorder.
+    """
 
     fingerprint: str
     data: Data
@@ -188,10 +168,6 @@ class Certificate:
     multipliers: tuple[Multipliers, ...] = ()
     groups: NDArray[np.int32] | None = None
     n_groups: int = 0
-
-    def parts_of(self, dual: DualWeights) -> NDArray[np.unsignedinteger]:
-        """Parts of every sample, (n_samples, n_rivals)."""
-        return dual.parts if self.groups is None else dual.parts[self.groups]
 
 
 # ------------------------------------------------------------------------------- the file
@@ -228,7 +204,7 @@ class Header(Shape, frozen=True, omit_defaults=True):
     bound: float
     grid: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
     tree: Count
-    duals: tuple[int, ...]
+    duals: tuple[Annotated[int, msgspec.Meta(ge=1, le=24)], ...]
     rows: tuple[NamedRow, ...]
     multipliers: Count
     groups: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] = 0
@@ -288,9 +264,9 @@ def _arrays(c: Certificate) -> Iterator[bytes]:
         yield np.ascontiguousarray(c.groups, dtype="<i4").tobytes()
     for dual in c.duals:
         yield dual.parts.astype(part_type(dual.bits)).tobytes()
-    yield np.array([len(m.rows) for m in c.multipliers], dtype="<i4").tobytes()
-    yield np.array([r for m in c.multipliers for r in m.rows], dtype="<i4").tobytes()
-    yield np.array([y for m in c.multipliers for y in m.values], dtype="<f8").tobytes()
+    yield np.array([len(own) for own in c.multipliers], dtype="<i4").tobytes()
+    yield np.array([row for own in c.multipliers for row, _ in own], dtype="<i4").tobytes()
+    yield np.array([y for own in c.multipliers for _, y in own], dtype="<f8").tobytes()
 
 
 def read_certificate(path: PathLike, max_bytes: int = MAX_BYTES) -> Certificate:
@@ -388,8 +364,6 @@ def _build(header: Header, arrays: memoryview) -> Certificate:
         if (groups < 0).any() or (groups >= header.groups).any():
             raise MisfitError("groups: must lie between 0 and the number of groups minus one")
     shape = header.groups or header.n_samples, header.score.n_rivals(data.arities[0])
-    if any(not 1 <= bits <= LARGEST_BITS for bits in header.duals):
-        raise MisfitError("header.duals: bits out of range")
     parts = [take(part_type(bits), shape[0] * shape[1], "dual weights") for bits in header.duals]
     multipliers = _multipliers(header.multipliers, take)
     if place < len(arrays):
@@ -430,6 +404,5 @@ def _multipliers(count: int, take: Take) -> tuple[Multipliers, ...]:
         raise ProblemTooLargeError(f"multipliers name {ends[-1]} rows, {MAX_MULTIPLIERS} at most")
     rows = take("<i4", int(ends[-1]), "rows of the multipliers").tolist()
     values = take("<f8", int(ends[-1]), "values of the multipliers").tolist()
-    return tuple(
-        Multipliers(tuple(rows[a:b]), tuple(values[a:b])) for a, b in pairwise(ends.tolist())
-    )
+    entries = list(zip(rows, values, strict=True))
+    return tuple(tuple(entries[a:b]) for a, b in pairwise(ends.tolist()))

@@ -270,8 +270,6 @@ class ClusterRelaxation(Relaxation):
         return TreeNode(bound, majorant.proof, self._decision(choice.split), (made[0], made[1]))
 
     def _decision(self, split: Split) -> record.Decision:
-        if split.kind == "edge":
-            return EDGE, split.first, split.second
-        if split.kind == "arc":
-            return ARC, split.first, split.second
-        return CANDIDATE, int(self._numbers[split.first])
+        if split.kind == "candidate":
+            return CANDIDATE, int(self._numbers[split.first])
+        return EDGE if split.kind == "edge" else ARC, split.first, split.second

@@ -69,14 +69,14 @@ def define_score(problem: StructureProblem) -> Score:
 
 def _formula_of(score: Callable[..., float]) -> str:
     """The checker's name of a score; refused where the checker has no formula for it."""
-    known = {n: e for n, e in SCORES.items() if e.certificate in decomposable_scores()}
-    for entry in known.values():
-        if entry.function is score and entry.certificate is not None:
-            return entry.certificate
-    own = (name for name, entry in SCORES.items() if entry.function is score)
-    name = next(own, None) or getattr(inspect.unwrap(score), "__name__", repr(score))
+    own = {n: e.certificate for n, e in SCORES.items() if e.function is score}
+    for formula in own.values():
+        if formula in decomposable_scores():
+            return str(formula)
+    name = next(iter(own), None) or getattr(inspect.unwrap(score), "__name__", repr(score))
+    known = sorted(n for n, e in SCORES.items() if e.certificate in decomposable_scores())
     raise InputError(
-        f"a certificate needs one of the scores {sorted(known)}, got {name}: "
+        f"a certificate needs one of the scores {known}, got {name}: "
         "solve without a certificate, or give the checker its formula (docs, 'Add a score')"
     )
 

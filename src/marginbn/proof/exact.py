@@ -6,10 +6,9 @@ or, without marginbn, ``python exact.py FILE``. The statement that must be prove
 such as ``{"gamma": 2.0, "max_parents": 2}``; with a model and a table the whole way from the fields
 of the table to the tables of the model is computed again (``exact_model.py``).
 
-Written from ``docs/theory`` (``certificate_format`` above all) and not from ``proof/checker``, so
-that an error in one of them is unlikely to be in the other. Slow and terse: the first one is for
-daily use. Exit codes: 0 verified, 1 not verified, 2 unreadable or too large to be checked here; 4
-with ``--strict`` unless the gap is at most 1e-6 and the statement leaves nothing unsaid.
+Written from ``docs/theory/certificate_format.rst`` and not from ``proof/checker``, so that an error
+in one of them is unlikely to be in the other. Slow: the first one is for daily use. Exit codes: 0
+verified, 1 not verified, 2 unreadable or too large; 4 with ``--strict`` if anything is unsaid.
 
 **Arithmetic.** Weights, shares and claims are binary fractions and stay exact. Only
 logarithms are irrational: ``log`` and ``log_gamma`` give integers with lo <= SCALE log x <= hi, and
@@ -313,9 +312,8 @@ class Checker:
             return self.best_sets(i) if "scores" in self.h else tuple(listed[i])
         sizes = range(min(most - len(base), len(free)) + 1)
         readable(sum(math.comb(len(free), size) for size in sizes) * self.n <= MAX_TABLE)
-        sets = sorted(
-            tuple(sorted({*base, *s})) for size in sizes for s in combinations(free, size)
-        )
+        chosen = chain(*(combinations(free, size) for size in sizes))
+        sets = sorted(tuple(sorted({*base, *s})) for s in chosen)
         return sorted([()] * empty + sets, key=len)
 
     def best_sets(self, i: int) -> list[Set]:
@@ -345,8 +343,7 @@ class Checker:
         entries = zip(*(self.take(code, sum(lengths)) for code in "id"), strict=True)
         self.multipliers = [tuple(islice(entries, length)) for length in lengths]
         readable(not self.rest, "bytes follow the last array")
-        known = {"cluster", "packing", "edge"}
-        readable({kind for kind, _ in rows} <= known, "rows: of another kind")
+        readable({kind for kind, _ in rows} <= {"cluster", "packing", "edge"}, "rows: other kinds")
 
     # what candidates are worth
 
@@ -436,15 +433,10 @@ class Checker:
             hi += w * min(self.gamma * SCALE, *(margin[1] for margin in margins))
         return lo / (self.unit * SCALE), hi / (self.unit * SCALE)
 
-    def majorant(self, d: int) -> tuple[int, Fraction, list[int]]:
-        """Unit, constant and values of the candidates, rounded up: f <= constant + their sum."""
-        need(d < (len(self.duals) if self.is_margin else 1), f"dual weights {d} do not exist")
-        need(self.is_margin or not self.duals, "a decomposable score has no dual weights")
-        return self.majorants(d // LANES)[d % LANES]
-
     @lru_cache(4)  # noqa: B019
     def majorants(self, block: int) -> list[tuple[int, Fraction, list[int]]]:
-        """Those of some dual weights at once, side by side in the lanes of large whole numbers.
+        """Unit, constant and values of the candidates, rounded up: f <= constant + their sum. Some
+        dual weights at once are side by side in the lanes of large whole numbers.
 
         Lanes hold sums of products that are not negative: shares of the own class, and shares of
         rivals, each times a logarithm that was made positive by adding ``shift``.
@@ -635,7 +627,10 @@ class Checker:
         self, kind: int, a: Set, allowed: frozenset[int], present: frozenset[Set]
     ) -> Fraction:
         """A number that no structure of the leaf exceeds; the claimed objective if it is empty."""
-        unit, constant, values = self.majorant(a[0])
+        known = a[0] < (len(self.duals) if self.is_margin else 1)
+        need(known, f"dual weights {a[0]} do not exist")
+        need(self.is_margin or not self.duals, "a decomposable score has no dual weights")
+        unit, constant, values = self.majorants(a[0] // LANES)[a[0] % LANES]
         usable = [[k for k in group if k in allowed] for group in self.groups]
         if kind == CLUSTERS:
             fine = 1 << max(0, -self.h["grid"])  # multipliers are whole numbers of 1 / fine
@@ -763,16 +758,14 @@ def facts(checker: Checker) -> dict[str, Any]:
              "distinct_rows": len(checker.rows), "listed": sum(map(len, h.get("scores", listed))),
              "total_weight": Fraction(checker.total, checker.unit),
              "structure": [(v, sorted(names[p] for p in own)) for v, own in parents]}  # fmt: skip
-    keys = {"bdeu": ["equivalent_sample_size"]}.get(checker.score, [])
-    keys = ["gamma", "smoothing"] if checker.is_margin else keys
+    keys = NUMBERS[1:3] if checker.is_margin else NUMBERS[3:] if checker.score == "bdeu" else ()
     found |= {key: h["score"][key] for key in keys}
     if has_class:
         found |= {"target": names[0], "classes": [*h["variables"][0][1]]}
     if rule:
         del found["listed"]
-        found |= {key: rule[key] for key in ("max_parents", "class_restricted", "class_arcs")}
-        arcs = ("required", "forbidden")
-        found |= {key: sorted((names[p], names[c]) for p, c in rule[key]) for key in arcs}
+        found |= {key: rule[key] for key in RULES[:3]}
+        found |= {key: sorted((names[p], names[c]) for p, c in rule[key]) for key in RULES[3:]}
         found["constant"] = sorted(names[v] for v in rule["constant"])
     return found
 

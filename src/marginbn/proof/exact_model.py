@@ -13,11 +13,9 @@ rows are those of a table and that a model is the model of these rows:
    again, then the penalised loss J and its gradient g, which bounds J - min J by
    sum g^2 / (2 lam). The cuts of the cells and the precisions lam are those of the model.
 
-Written from the documentation and not from the package, as ``exact.py`` is. What it cannot read,
-such as a table that is no text file, it refuses.
-
-Cells and basis are the double-precision numbers that are found here; the error of everything that
-follows is bounded as the page ``certificate_format`` says, and the gap is reported with it.
+Written from the documentation and not from the package, as ``exact.py`` is. Cells and basis are
+the double-precision numbers found here; the gap includes the error of everything that follows, as
+the page ``certificate_format`` says.
 """
 
 from __future__ import annotations
@@ -31,6 +29,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate, chain, combinations, pairwise, product
 from operator import mul
 from pathlib import Path
@@ -88,13 +87,9 @@ def number_of(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def codes_of(values: list[Any]) -> dict[str, int]:
-    """Code of every label."""
-    return {str(value): code for code, value in enumerate(values)}
-
-
-def find_code(text: str, values: list[Any], codes: dict[str, int]) -> int | None:
+def find_code(text: str, values: list[Any], by_text: bool = True) -> int | None:
     """Code of a field: by its text, and by its number among values that are numbers."""
+    codes = {str(value): code for code, value in enumerate(values) if by_text}
     if text in codes:
         return codes[text]
     number = number_of(text)
@@ -182,15 +177,14 @@ class Column(NamedTuple):
             found = read_amount(text, kind) if is_amount else (number_of(text), "", "")
             agree(found and found[0] is not None, f"{self.plan['name']!a}: {text!a} is no number")
             number, *units = found or (0.0,)
-            same = all(
-                self.units.setdefault(i, unit) == unit for i, unit in enumerate(units) if unit
-            )
-            agree(same, f"{self.plan['name']!a}: {text!a} has another unit")
+            for i, unit in enumerate(units):
+                same = not unit or self.units.setdefault(i, unit) == unit
+                agree(same, f"{self.plan['name']!a}: {text!a} has another unit")
             return bisect_left(self.coding["cuts"], number), number
         values = self.coding["categories"]
-        plain = text.partition(".")[0] if find_code(text, values, {}) is None else text
+        plain = text.partition(".")[0] if find_code(text, values, False) is None else text
         text = self.plan.get("other", "other") if not {text, plain}.isdisjoint(merged) else text
-        code = find_code(text, values, codes_of(values))
+        code = find_code(text, values)
         return (-1 if code is None else code), None
 
 
@@ -232,20 +226,15 @@ def encode_table(model: dict[str, Any], names: list[str], rows: list[list[str]])
     used = [*([] if target is None else [target]), *(c.plan["name"] for c in columns)]
     agree(set(used) <= set(names), f"the table lacks columns: {sorted({*used} - {*names})}")
     places = [names.index(column.plan["name"]) for column in columns]
-    memory: list[dict[str, tuple[int | None, float | None]]] = [{} for _ in columns]
+    encoders = list(zip((cache(column.encode) for column in columns), places, strict=True))
+    class_of = cache(lambda text: find_code(text, classes["labels"]))
     states, numbers = [], []
-    labels = codes_of(classes["labels"]) if classes else {}
     for number, row in enumerate(rows):
-        found = []
-        for column, place, known in zip(columns, places, memory, strict=True):
-            text = row[place]
-            if text not in known:
-                known[text] = column.encode(text)
-            found.append(known[text])
+        found = [encode(row[place]) for encode, place in encoders]
         own = row[names.index(target)] if target is not None else ""
         if any(code is None for code, _ in found) or (target is not None and own in MISSING):
             continue
-        first: list[Any] = [] if target is None else [find_code(own, classes["labels"], labels)]
+        first: list[Any] = [] if target is None else [class_of(own)]
         coded = (*first, *(code for code, _ in found))
         is_known = all(code is not None and code >= 0 for code in coded)
         agree(is_known, f"row {number}: a value that the coding of the model has no state for")
@@ -345,11 +334,7 @@ def check_counts(model: dict[str, Any], rows: list[Row], weights: Vector) -> Non
             n = cells.get(h, [0.0] * arities[i])
             total = math.fsum(n) + smoothing * arities[i]
             wanted += [math.log((v + smoothing) / total) if v + smoothing else None for v in n]
-        fine = len(table) == len(wanted) and all(
-            a is b if a is None or b is None else abs(a - b) <= SAME * max(1.0, abs(b))
-            for a, b in zip(table, wanted, strict=True)
-        )
-        agree(fine, f"the counted table of variable {i} is not that of the rows")
+        agree(close(table, wanted), f"the counted table of variable {i} is not that of the rows")
 
 
 # ------------------------------------------------------------------------------- trained tables
@@ -607,11 +592,11 @@ def positions(pairs: Iterable[tuple[float | None, float]], cuts: Vector) -> Vect
     return [s / w if w else 0.0 for s, w in zip(sums, counts, strict=True)]
 
 
-def close(found: Vector, wanted: Vector) -> bool:
-    """Whether numbers agree but for the order of sums."""
-    pairs = zip(found, wanted, strict=False)
+def close(found: Sequence[float | None], wanted: Sequence[float | None]) -> bool:
+    """Whether numbers agree but for the order of sums; None equals None alone."""
     return len(found) == len(wanted) and all(
-        abs(a - b) <= SAME * max(1.0, abs(b)) for a, b in pairs
+        a is b if a is None or b is None else abs(a - b) <= SAME * max(1.0, abs(b))
+        for a, b in zip(found, wanted, strict=True)
     )
 
 

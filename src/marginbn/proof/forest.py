@@ -6,10 +6,9 @@ bits. The bound, the split and the bounds of both children all come from the rou
 what is recorded is what was used. There is no reduced-cost fixing: a fixed slot would be a leaf of
 its own in the proof.
 
-**Groups of samples.** Samples may have equal shares: ``u_m = w_m p`` with the same p for a group is
-a choice of dual weights like any other, so the bound of the groups (``row_groups.py``) is a bound
-of the whole problem. The certificate holds the last grouping. Groups are only ever split, so the
-weights of an earlier, coarser grouping are given to the groups that each group was split into.
+**Groups of samples** have equal shares: a choice of dual weights like any other, so the bound of
+the groups (``row_groups.py``) is a bound of the whole problem. The certificate holds the last
+grouping. Groups are only ever split: the weights of an earlier one are given to all its parts.
 """
 
 from __future__ import annotations
@@ -63,20 +62,10 @@ class TiedRows:
 
     def __init__(self, encoding: Encoding, coded: Coded, budget: int, poll: Poll) -> None:
         self.full = encoding.instance
-        self._groups = Groups(encoding, coded, budget // (8 * COPIES * self.full.linear.size))
+        self.groups = Groups(encoding, coded, budget // (8 * COPIES * self.full.linear.size))
         self._poll = poll
-        self._origin: IntArray = np.arange(self._groups.n_groups)
+        self._origin: IntArray = np.arange(self.groups.n_groups)
         self._visits, self._next_look, self._interval = 0, 1, 1
-
-    @property
-    def instance(self) -> Instance:
-        """The means of the groups."""
-        return self._groups.instance
-
-    @property
-    def group_of(self) -> CodeArray:
-        """Group of every sample."""
-        return self._groups.group_of
 
     def look(self, b: Bounding, gap: float) -> bool:
         """Split groups that lose more than a small part of the gap at the relaxed solution; whether
@@ -88,7 +77,7 @@ class TiedRows:
         found = self._split_at(b, WORTH * gap)
         self._interval = 1 if found else min(2 * self._interval, RAREST_CHECK)
         self._next_look = self._visits + self._interval
-        load_margins(self.instance, b)
+        load_margins(self.groups.instance, b)
         return found
 
     def margins_of(self, b: Bounding, vertex: IntArray) -> FloatArray:
@@ -99,21 +88,21 @@ class TiedRows:
         little = LEAST_LOSS * self.full.gamma * float(self.full.weights.sum())
         while self._split_at(b, little):
             pass
-        load_margins(self.instance, b)
-        count = self._groups.n_groups
-        return b.t[: records.count_rows(self.instance)].reshape(count, -1)
+        load_margins(self.groups.instance, b)
+        count = self.groups.n_groups
+        return b.t[: records.count_rows(self.groups.instance)].reshape(count, -1)
 
     def _split_at(self, b: Bounding, tolerated: float) -> bool:
         load_margins(self.full, b)
-        losses, before = self._groups.losses(b.t), self._groups.n_groups
-        if losses.total <= tolerated or not self._groups.split(losses, self._poll):
+        losses, before = self.groups.losses(b.t), self.groups.n_groups
+        if losses.total <= tolerated or not self.groups.split(losses, self._poll):
             return False
-        self._origin = np.append(self._origin, self._groups.origin[before:])
+        self._origin = np.append(self._origin, self.groups.origin[before:])
         return True
 
     def spread(self, dual: DualWeights) -> DualWeights:
         """Weights of an earlier grouping for the present one."""
-        known, heir = len(dual.parts), np.arange(self._groups.n_groups)
+        known, heir = len(dual.parts), np.arange(self.groups.n_groups)
         while (heir >= known).any():
             heir = np.where(heir >= known, self._origin[heir], heir)
         return DualWeights(dual.bits, dual.parts[heir])
@@ -128,8 +117,8 @@ class BoxState:
     share: FloatArray
     smoothing: float
     majorant: RoundedMajorant
+    # row in ``branching.py``, child, degradation, midpoint of the parent's bracket
     origin: tuple[int, int, float, float] | None = None
-    """Row in ``branching.py``, child, degradation, midpoint of the parent's bracket."""
 
 
 class ForestRelaxation(Relaxation):
@@ -172,7 +161,7 @@ class ForestRelaxation(Relaxation):
     @property
     def inst(self) -> Instance:
         """The samples, or the means of the groups."""
-        return self.full if self.tied is None else self.tied.instance
+        return self.full if self.tied is None else self.tied.groups.instance
 
     @property
     def slack(self) -> float:
@@ -183,7 +172,7 @@ class ForestRelaxation(Relaxation):
         """Weights for the groups as they are at the end, if there are groups."""
         if self.tied is None:
             return super().grouped(duals)
-        return list(map(self.tied.spread, duals)), self.tied.group_of
+        return list(map(self.tied.spread, duals)), self.tied.groups.group_of
 
     # ------------------------------------------------------------------ the root
 
@@ -224,7 +213,8 @@ class ForestRelaxation(Relaxation):
         is_leaf = majorant.bound <= self.cutoff
         if state.origin is not None:
             row, side, degradation, before = state.origin
-            reached = self._cutoff() if is_leaf else self._middle()
+            reached = branching.midpoint(self.bounding.state, self._cutoff())
+            reached = self._cutoff() if is_leaf else reached
             branching.observe(
                 self._gains, self.inst.n_features, row, side, before - reached, degradation
             )
@@ -235,10 +225,6 @@ class ForestRelaxation(Relaxation):
     def _cutoff(self) -> float:
         """The value that leaves are pruned at, as the kernels count."""
         return self.cutoff - self.encoding.constant
-
-    def _middle(self) -> float:
-        """Midpoint of the bracket of the box just bounded."""
-        return branching.midpoint(self.bounding.state, self._cutoff())
 
     def _single(self) -> TreeNode:
         """One structure: its own score, proven by the weights that are tight for it."""
@@ -309,7 +295,8 @@ class ForestRelaxation(Relaxation):
     # ------------------------------------------------------------------ splitting
 
     def _split(self, majorant: RoundedMajorant) -> TreeNode:
-        inst, b, middle = self.inst, self.bounding, self._middle()
+        inst, b = self.inst, self.bounding
+        middle = branching.midpoint(b.state, self._cutoff())
         ranking = branching.rank_candidates(inst, self.box, b, self._gains, middle - self._cutoff())
         kind, i, j, degradations = branching.NONE, 0, 0, np.zeros(2)
         if ranking.score.size:

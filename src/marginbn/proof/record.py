@@ -1,13 +1,10 @@
 """What a search that keeps its proof shares with the relaxations that bound its nodes.
 
 * The *recorded tree* of nodes that goes into a certificate.
-* *Dual weights*, rounded to as few bits as keep the bound good enough: any shares of a sample's
-  weight that add up to one at most give a valid bound.
+* *Dual weights*, rounded to as few bits as keep the bound good enough.
 * The *allowance* for a checker's rounding. It rounds the values of candidates up to multiples of
   2^grid in 64-bit integers, which leave 54 - 3 b bits for a value where the number of variables has
-  b bits. The claimed bound lies above everything that rounding can add: one unit of the grid for
-  every variable, for the constant and for every multiplier; eight units of 2^-44 for every
-  coefficient, times the weights; the errors of decomposable scores and of sums in double precision.
+  b bits. The claimed bound lies above everything that rounding can add (:attr:`Relaxation.slack`).
 """
 
 from __future__ import annotations
@@ -161,7 +158,8 @@ class Relaxation(ABC):
     @property
     def slack(self) -> float:
         """How much a checker's bound can exceed the same bound in exact arithmetic, and ours fall
-        short of it.
+        short of it: a unit of the grid for every variable, for the constant and for every
+        multiplier; 8 units of 2^-44 for every coefficient, times the weights; the rest.
         """
         problem, n = self.problem, self.problem.n_variables + 1
         weight = float(problem.sample_weights.sum())

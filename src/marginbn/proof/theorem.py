@@ -127,9 +127,8 @@ class Statement:
             structure=tuple((name, _names(data, own)) for name, own in parents),
         )
         if rule is None:
-            return replace(
-                found, listed=sum(map(len, data.scores or certificate.candidates.listed))
-            )
+            lists = data.scores or certificate.candidates.listed
+            return replace(found, listed=sum(map(len, lists)))
         said: dict[str, Any] = {key: getattr(rule, key) for key in _RULE}
         for key in ("required", "forbidden"):
             said[key] = tuple(_names(data, arc) for arc in said[key])
@@ -158,9 +157,8 @@ class Statement:
 
     def differences_of(self, found: Statement) -> list[str]:
         """Where a statement that was found is not the one that is wanted here."""
-        wanted = ((name, part) for name, part in self.write().items() if name not in ASKED)
-        pairs = ((name, part, getattr(found, name)) for name, part in wanted)
-        return [_difference(*parts) for parts in pairs if not _same(*parts)]
+        parts = [(name, part, getattr(found, name)) for name, part in self.write().items()]
+        return [_difference(*own) for own in parts if own[0] not in ASKED and not _same(*own)]
 
     def unsaid_in(self, said: Statement) -> list[str]:
         """Settings of this statement that another one does not mention."""

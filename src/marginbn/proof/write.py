@@ -1,11 +1,9 @@
 """A solve with a certificate.
 
 The chosen solver searches first, at full speed, for at most :data:`SEARCH_SHARE` of the time limit.
-Then a search that keeps its proof builds the tree of the file from the incumbent found, within the
-rest of the time: best bound first, node by node in Python, every decision and every weight kept.
-Whatever ends it, open nodes are leaves with the best weights they have, so the certificate proves
-the gap that is left. The result has the better of both bounds; a certificate that proves less than
-the search is reported.
+Then a search that keeps its proof builds the tree of the file, best bound first, in the rest of the
+time. Whatever ends it, open nodes are leaves with the best weights they have, so the certificate
+proves the gap that is left. The result has the better of both bounds.
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ from marginbn.proof.certificate import (
     FOREST,
     Certificate,
     DualWeights,
-    Multipliers,
     NamedRow,
     write_certificate,
 )
@@ -165,7 +162,7 @@ def solve_with_certificate(solver: Solver, run: Run, path: PathLike) -> SolveRes
     rest = limits
     if limits.time is not None:
         rest = replace(limits, time=max(clock.remaining(), SHORTEST_PROOF))
-    callback = _continued(run.callback, found)
+    callback = run.callback and partial(_hear, run.callback, found)
     with interpreting(in_python):
         proving = Run(definition.problem, rest, seed=run.seed, callback=callback)
         rows = solver.rows if isinstance(solver, BranchBoundSolver) else "auto"
@@ -212,18 +209,11 @@ def _warn(text: str) -> None:
     warnings.warn(text, CertificateWarning, stacklevel=5)
 
 
-def _continued(callback: Callback | None, found: SolveResult) -> Callback | None:
+def _hear(listener: Callback, found: SolveResult, point: TracePoint) -> bool | None:
     """The listener hears of a better incumbent or bound only, with the time of both searches."""
-    if callback is None:
-        return None
-    listener = callback
-
-    def hear(point: TracePoint) -> bool | None:
-        best = max(point.objective, found.objective)
-        bound = max(min(point.bound, found.bound), best)
-        return listener(TracePoint(found.seconds + point.seconds, best, bound, found.scale))
-
-    return hear
+    best = max(point.objective, found.objective)
+    bound = max(min(point.bound, found.bound), best)
+    return listener(TracePoint(found.seconds + point.seconds, best, bound, found.scale))
 
 
 def make_certificate(definition: Definition, search: CertifyingSearch) -> Certificate:
@@ -234,7 +224,7 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
     run, relaxation = search.run, search.relaxation
     slack = relaxation.slack
     assert run.selection is not None  # the search began with one
-    tree, rows = list[int](), dict[NamedRow, int]()
+    tree = list[int]()
     numbers, sets = dict[DualWeights, int](), dict[tuple[tuple[NamedRow, float], ...], int]()
     waiting = [search.root]
     while waiting:
@@ -249,8 +239,7 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
             tree += (FOREST, number)
         else:
             tree += (CLUSTERS, number, sets.setdefault(priced, len(sets)))
-    for row, _ in chain(*sets):
-        rows.setdefault(row, len(rows))
+    rows = {row: k for k, row in enumerate(dict.fromkeys(row for row, _ in chain(*sets)))}
     duals, groups = relaxation.grouped(numbers)
     return Certificate(
         fingerprint=definition.data.fingerprint(),
@@ -264,10 +253,7 @@ def make_certificate(definition: Definition, search: CertifyingSearch) -> Certif
         tree=np.array(tree, dtype=np.int32),
         duals=tuple(duals),
         rows=tuple(rows),
-        multipliers=tuple(
-            Multipliers(tuple(rows[row] for row, _ in own), tuple(y for _, y in own))
-            for own in sets
-        ),
+        multipliers=tuple(tuple((rows[row], y) for row, y in own) for own in sets),
         groups=groups,
         n_groups=0 if groups is None else int(groups.max()) + 1,
     )

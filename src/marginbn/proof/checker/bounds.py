@@ -1,12 +1,11 @@
 """Majorants: linear functions above the score, rounded up to whole numbers of 2^grid.
 
-For u >= 0 with sum_c u_mc <= w_m and every structure with 0/1 choice eta,
+For u >= 0 with sum_c u_mc <= w_m every structure with 0/1 choice eta scores at most
 
-    score = sum_m w_m min(gamma, min_c a_mc . eta)
-         <= gamma sum_m (w_m - sum_c u_mc) + sum_k g_k eta_k,         g = A^T u,
+    gamma sum_m (w_m - sum_c u_mc) + sum_k g_k eta_k,         g = A^T u,
 
-because a minimum is at most any weighted mean. So the right-hand side, maximised over the
-structures of a leaf or over more, bounds their scores. Decomposable scores are g themselves.
+and this, maximised over the structures of a leaf or over more, bounds their scores
+(``docs/theory/certificate_format.rst``). Decomposable scores are g themselves.
 
 **Rounding.** u_mc = w_m parts / 2^bits has a relative error of 2^-53; where a sample has several
 rivals, the u are made smaller by the factor 1 - 2^-50 first, so that u >= 0 and sum_c u_mc <= w_m
@@ -22,14 +21,8 @@ graph in which one more node, numbered n, stands for "root". An arc that is not 
 an edge that must be there adds 2^b to both of its arcs, with 2^f >> n 2^b >> n |values|: the best
 forest has all edges that must be there unless no forest has. By :func:`room` nothing overflows.
 
-**Clusters.** For y >= 0 and rows that hold for every structure of the leaf,
-
-    cluster K       sum of eta over candidates of members of K without parents in K     >= 1
-    edge {i, j}     sum of eta over candidates of i with j and of j with i              >= 1
-    packing C       sum of eta over candidates of members of C with all others of C     <= 1
-
-the sum of the maxima of each variable over g + rows^T y, minus y times the right-hand sides, bounds
-g . eta.
+**Clusters.** For y >= 0 and rows that hold for every structure of the leaf (:data:`ROW_RULES`) the
+sum of the maxima of each variable over g + rows^T y, minus y . rhs, bounds g . eta.
 """
 
 from __future__ import annotations
@@ -45,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.proof.certificate import Certificate, DualWeights, Multipliers
-from marginbn.proof.checker.statement import RefutedError, Space
+from marginbn.proof.checker.statement import Space, refute
 from marginbn.proof.checker.values import (
     SHIFT,
     SLACK,
@@ -133,8 +126,8 @@ class Majorants:
             units = self.margins.units(child, parents).reshape(-1)
             if child == 0 or 0 in parents:
                 units = units + SLACK
-            if np.abs(units).max(initial=0) >= 2**53:
-                raise RefutedError(f"coefficients of candidate {k} are too large to be checked")
+            large = np.abs(units).max(initial=0) >= 2**53
+            refute(large, f"coefficients of candidate {k} are too large to be checked")
             columns.append(units.astype(np.float64) * 2.0**-SHIFT)
         return np.column_stack(columns)
 
@@ -162,13 +155,11 @@ class Majorants:
     def _weigh(self, number: int, dual: DualWeights) -> tuple[NDArray[np.float64], Fraction]:
         """u of all margin rows, and gamma sum_m (w_m - sum_c u_mc) or a little more."""
         weights, whole = self._certificate.data.weights, 2.0**dual.bits
-        parts = self._certificate.parts_of(dual).astype(np.float64)
+        groups = self._certificate.groups
+        parts = (dual.parts if groups is None else dual.parts[groups]).astype(np.float64)
         given, largest = parts.sum(axis=1), parts.max(axis=1)
-        if (given > whole).any():
-            sample = int(np.argmax(given > whole))
-            raise RefutedError(
-                f"dual weights {number}: sample {sample} gives away more than it has"
-            )
+        given_away = f"sample {int(np.argmax(given > whole))} gives away more than it has"
+        refute((given > whole).any(), f"dual weights {number}: {given_away}")
         u = weights[:, None] * (parts / whole)
         u[(parts > 0).sum(axis=1) > 1] *= 1.0 - 2.0**-50
         unused = 1.0 - given / whole  # exact
@@ -180,8 +171,8 @@ class Majorants:
 def _checked(values: list[int] | NDArray[np.float64], n_variables: int) -> Integers:
     """Whole numbers that leave room for sums in 64 bits."""
     limit = 2 ** room(n_variables)[0]
-    if not all(-limit < value < limit for value in values):  # NaN is between nothing
-        raise RefutedError("the grid is too fine for 64-bit arithmetic")
+    fits = all(-limit < value < limit for value in values)  # NaN is between nothing
+    refute(not fits, "the grid is too fine for 64-bit arithmetic")
     return np.array(values).astype(np.int64)
 
 
@@ -223,10 +214,8 @@ def contract_cycles(chosen: list[int]) -> tuple[list[int], int]:
 def best_arborescence(weights: Integers) -> tuple[int, Integers]:
     """Largest sum of one entering arc per node without cycles, and prices of the way to each node.
 
-    ``weights[child, parent]`` has n rows and n + 1 columns, the last of them the root. Every node
-    takes its best entering arc; the arcs of a cycle are taken together as one node, and an arc that
-    enters it at v replaces the one chosen for v, so its weight is reduced by that of the chosen
-    one.
+    ``weights[child, parent]`` has n rows and n + 1 columns, the last of them the root. Cycles of
+    best entering arcs are contracted (``docs/theory/arborescence.rst``).
 
     The reduced weights of the arcs taken are *prices* y: their sum is the value, an arc weighs at
     most the sum of the prices of everything it enters, and prices of contracted cycles are not
@@ -256,9 +245,7 @@ def best_arborescence(weights: Integers) -> tuple[int, Integers]:
 
 
 def best_forest(
-    arcs: Integers,
-    class_only: Integers,
-    empty: Integers,
+    table: Integers,
     tied: NDArray[np.bool_],
     class_sets: Integers,
     own: Integers,
@@ -268,15 +255,15 @@ def best_forest(
     """An upper bound of the largest value over forests and parent sets of the class: the largest
     value itself where it exceeds ``enough``, else at most ``enough``.
 
-    Features have the values ``arcs`` (n, n) of {class, u}, ``class_only`` and ``empty`` (n,) of
-    {class} and {}; an arc that is not allowed costs ``penalty``. A ``tied`` feature has {} only as
-    a parent of the class. The class' parent sets have members (S, 2), -1 for none, and ``own``
+    ``table`` (n, n + 2) has every feature's values of {class, u}, {class} and {}; an arc that is
+    not allowed costs ``penalty``. A ``tied`` feature has {} only as a parent of the class. The
+    class' parent sets have members (S, 2), -1 for none, and ``own``
     values (S,). The arborescence for a class without parents gives a quick bound for each of them:
     its members have {}, an arc from the root that falls short of its prices by so much (or exceeds
     them, where {} needs the set). Only sets with a quick bound above ``enough`` are looked at.
     """
-    roots = np.where(tied, class_only, np.maximum(class_only, empty))
-    plain = np.column_stack([arcs, roots])
+    plain, empty = table[:, :-1].copy(), table[:, -1]
+    plain[:, -1] = np.where(tied, plain[:, -1], np.maximum(plain[:, -1], empty))
     without, prices = best_arborescence(plain)
     extra = np.append(empty - prices, 0)  # the last for "no member", which is number -1
     quick = own + extra[class_sets].sum(axis=1) + without
@@ -297,14 +284,6 @@ class Forests:
     space: Space
 
     @cached_property
-    def reason(self) -> str | None:
-        """Why the candidates are not of that kind, if so."""
-        for child, parents in zip(self.space.child, self.space.parents, strict=True):
-            if len(parents) > 2 or (child != 0 and parents and parents[0] != 0):
-                return f"variable {child} may have the parents {parents}"
-        return None
-
-    @cached_property
     def _class_sets(self) -> tuple[Integers, Integers]:
         """Numbers and members (S, 2) of the parent sets of the class; -1 for no member."""
         numbers = np.flatnonzero(self.space.child == 0)
@@ -313,22 +292,23 @@ class Forests:
 
     @cached_property
     def _slots(self) -> tuple[Integers, Integers]:
-        """Candidates of features and their place in an (n, n + 2) table of arcs, {class}, {}."""
-        n = self.space.n_variables - 1
-        numbers = np.flatnonzero(self.space.child != 0)
-        places = []
-        for k in numbers:
-            parents = self.space.parents[k]
+        """Candidates of features and their place in an (n, n + 2) table of arcs, {class}, {};
+        refuted where there are candidates of another kind.
+        """
+        n, places = self.space.n_variables - 1, list[int]()
+        for child, parents in zip(self.space.child.tolist(), self.space.parents, strict=True):
+            other = len(parents) > 2 or (child != 0 and parents and parents[0] != 0)
+            told = f"variable {child} may have the parents {parents}"
+            refute(other, f"forests bound nothing here: {told}")
             slot = n + 1 if not parents else n if len(parents) == 1 else parents[1] - 1
-            places.append((int(self.space.child[k]) - 1) * (n + 2) + slot)
-        return numbers, np.array(places, dtype=np.int64)
+            places.append((child - 1) * (n + 2) + slot)
+        numbers = np.flatnonzero(self.space.child != 0)
+        return numbers, np.array(places, dtype=np.int64)[numbers]
 
     def bound(
         self, majorant: IntegerMajorant, allowed: NDArray[np.bool_], present: Edges, enough: int
     ) -> int:
         """Bound of a leaf; at most ``enough`` as soon as that is certain."""
-        if self.reason is not None:
-            raise RefutedError(f"forests bound nothing here: {self.reason}")
         n = self.space.n_variables - 1
         _, bonus_bits, penalty_bits = room(n + 1)
         bonus, penalty = 2**bonus_bits, 2**penalty_bits
@@ -348,16 +328,9 @@ class Forests:
                 forced += 1
         numbers, members = self._class_sets
         usable = allowed[numbers]
-        value = best_forest(
-            arcs=table[:, :n],
-            class_only=table[:, n],
-            empty=table[:, n + 1],
-            tied=tied,
-            class_sets=members[usable],
-            own=majorant.values[numbers[usable]],
-            penalty=penalty,
-            enough=min(max(enough - majorant.constant, -(2**61)), 2**61) + forced * bonus,
-        )
+        least = min(max(enough - majorant.constant, -(2**61)), 2**61) + forced * bonus
+        own = majorant.values[numbers[usable]]
+        value = best_forest(table, tied, members[usable], own, penalty, least)
         value -= forced * bonus
         return NOTHING if value < -(bonus // 2) else value + majorant.constant
 
@@ -382,7 +355,9 @@ ROW_RULES: dict[str, Callable[[Space, tuple[int, ...]], Coefficients]] = {
     "packing": _packing_row,
     "edge": lambda space, ends: (space.joining(*ends).astype(np.int64), 1),
 }
-"""What each kind of row says. It holds for any members; an edge where it is decided to be there."""
+"""What each kind of row says: a member has no parents among the members; at most one has all others
+as parents; an edge that is decided to be there joins its ends.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,19 +374,18 @@ class Clusters:
 
     def _row(self, number: int, present: Edges) -> Coefficients:
         """The coefficients of a row that holds for every structure of the leaf, kept for others."""
-        if not 0 <= number < len(self.certificate.rows):
-            raise RefutedError(f"row {number} does not exist")
-        row = self.certificate.rows[number]
-        if row.kind not in ROW_RULES:
-            raise RefutedError(f"row {number} is of the kind {row.kind!r}, which is not known")
-        if not row.members or not all(0 <= v < self.space.n_variables for v in row.members):
-            raise RefutedError(f"row {number} has members that do not exist")
-        if row.kind == "edge" and row.members not in present:
-            raise RefutedError(f"row {number} needs the edge {row.members}, which may be absent")
+        known = self.certificate.rows
+        refute(not 0 <= number < len(known), f"row {number} does not exist")
+        kind, members = known[number]
+        refute(kind not in ROW_RULES, f"row {number} is of the kind {kind!r}, which is not known")
+        exist = bool(members) and all(0 <= v < self.space.n_variables for v in members)
+        refute(not exist, f"row {number} has members that do not exist")
+        absent = kind == "edge" and members not in present
+        refute(absent, f"row {number} needs the edge {members}, which may be absent")
         if number not in self._kept:
             if 8 * len(self._kept) * len(self.space.parents) > ROW_BYTES:
                 self._kept.clear()
-            self._kept[number] = ROW_RULES[row.kind](self.space, row.members)
+            self._kept[number] = ROW_RULES[kind](self.space, members)
         return self._kept[number]
 
     def bound(
@@ -425,15 +399,15 @@ class Clusters:
         values = majorant.values.copy()
         total = majorant.constant
         limit = 2 ** room(self.space.n_variables)[0]
-        for number, y in zip(multipliers.rows, multipliers.values, strict=True):
+        for number, y in multipliers:
             coefficients, rhs = self._row(number, present)
-            if not 0 <= y < math.inf:
-                raise RefutedError(f"row {number} has the multiplier {y}, which is negative")
+            finite = 0 <= y < math.inf
+            refute(not finite, f"row {number} has the multiplier {y}, which is negative")
             step = math.floor(Fraction(y) / Fraction(2) ** self.certificate.grid)
             total -= step * rhs
             values += min(step, limit) * coefficients  # these are -1, 0 or 1
-            if step >= limit or np.abs(values).max() >= limit:
-                raise RefutedError(f"row {number} has the multiplier {y}, which is too large")
+            large = step >= limit or np.abs(values).max() >= limit
+            refute(large, f"row {number} has the multiplier {y}, which is too large")
         values[~allowed] = NOTHING
         best = np.maximum.reduceat(values, self._starts)
         return NOTHING if best.min() <= NOTHING else total + int(best.sum())

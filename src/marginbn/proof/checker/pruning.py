@@ -7,10 +7,8 @@ are looked at by size. A set is *closed* if all its supersets are dominated:
     cells     -c(T) log r <= best(T) + loss             BDeu, K2: joint states that occur
     member    min(H(i | S), H(v | S)) <= p q(S) (r_v - 1), S = T - {v}: v cannot pay in any superset
 
-with ``best(T)`` the largest score of a listed subset of T. A set is looked at if all its subsets of
-one member less are open; every other set has a closed subset. A set that the price closes is not
-even counted if A(S + i) - A(T) - p q(T) <= best(T) + loss for some such subset S. Here A, the sum
-below, is smaller for more members. ``docs/theory/scores.rst`` has the proofs.
+with ``best(T)`` the largest score of a listed subset of T. ``docs/theory/certificate_format.rst``
+has the order of the search and what need not be counted, ``docs/theory/scores.rst`` the proofs.
 
 **Arithmetic.** The score of a child with parents T is a difference A(T + i) - A(T) of sums of f(n)
 over the joint states of a set, f(n) = n log n or log Gamma(a + n) - log Gamma(a). Values of f are
@@ -29,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.proof.certificate import Certificate
-from marginbn.proof.checker.statement import Family, RefutedError
+from marginbn.proof.checker.statement import Family, RefutedError, refute
 from marginbn.proof.checker.values import (
     PENALTIES,
     PRIORS,
@@ -52,8 +50,7 @@ MOST_TOTAL = 10**7
 """Total weight up to which the values of f for all counts are kept."""
 
 LARGEST_LIST, LARGEST_LEVEL = 2 * 10**8, 10**8
-"""Sets of one size, for each of which a table has a place, and open ones times variables, at most.
-"""
+"""Sets of one size, which have places in a table, and open ones times variables, at most."""
 
 MOST_WORK = 4 * 10**10
 """Sets counted times rows, at most: about two minutes."""
@@ -78,10 +75,8 @@ class SetSums:
         most *= 800.0 if self.is_dirichlet else math.log(most)  # the largest sum
         self.shift = min(SHIFT, 60 - math.frexp(most)[1])
         self.error = 4 * rows  # of a difference of two sums: two for every state
-        n = len(self.arities)
-        self._places = np.array(
-            [[min(math.comb(v, k), 2**40) for k in range(1, n + 1)] for v in range(n)]
-        )
+        n = range(len(self.arities))
+        self._places = np.array([[min(math.comb(v, k + 1), 2**40) for k in n] for v in n])
         self._known: dict[tuple[int, Fraction], tuple[Integers, Integers]] = {}
         self._kinds: dict[Fraction, int] = {}
         self._values = np.full((0, int(total) + 1 if self.whole else 1), CLOSED)
@@ -96,8 +91,8 @@ class SetSums:
         size = sets.shape[1]
         if (size, prior) not in self._known:
             length = math.comb(len(self.arities), size)
-            if length > LARGEST_LIST:
-                raise RefutedError(f"there are {length} sets of {size} variables: too many")
+            many = length > LARGEST_LIST
+            refute(many, f"there are {length} sets of {size} variables: too many")
             self._known = {k: v for k, v in self._known.items() if k[0] >= size - 1}
             self._known[size, prior] = np.zeros(length, np.int64), np.zeros(length, np.int64)
         sums, states = self._known[size, prior]
@@ -106,8 +101,7 @@ class SetSums:
         _, first = np.unique(places[fresh], return_index=True)
         step = max(1, ENTRIES // self._columns.shape[1])
         self._work += len(first) * self._columns.shape[1]
-        if self._work > MOST_WORK:
-            raise RefutedError("too many sets are left out to look at all of them")
+        refute(self._work > MOST_WORK, "too many sets are left out to look at all of them")
         for begin in range(0, len(first), step):
             part = fresh[first[begin : begin + step]]
             sums[places[part]], states[places[part]] = self._sum(sets[part], prior)
@@ -118,8 +112,8 @@ class SetSums:
         priors, own = [prior], np.zeros(len(sets), dtype=np.int64)
         if self.score.name == "bdeu":
             sizes = self.arities[sets].astype(np.float64).prod(axis=1)
-            if sizes.max() > 2.0**53:
-                raise RefutedError("sets that are left out have too many joint states")
+            large = sizes.max() > 2.0**53
+            refute(large, "sets that are left out have too many joint states")
             cells, own = np.unique(sizes, return_inverse=True)
             priors = [PRIORS["bdeu"](self.score, int(size)) for size in cells.tolist()]
         if not self.whole:
@@ -182,8 +176,8 @@ class SetSums:
     def _rows_of(self, priors: list[Fraction]) -> Integers:
         """The rows of the table of values for prior counts; CLOSED is what is not known yet."""
         rows = [self._kinds.setdefault(own, len(self._kinds)) for own in priors]
-        if self._values.shape[1] * len(self._kinds) > LARGEST_LEVEL:
-            raise RefutedError("there are too many rows to look at the sets left out")
+        large = self._values.shape[1] * len(self._kinds) > LARGEST_LEVEL
+        refute(large, "there are too many rows to look at the sets left out")
         missing = len(self._kinds) - len(self._values)
         if missing:
             self._values = np.pad(self._values, ((0, missing), (0, 0)), constant_values=CLOSED)
@@ -201,10 +195,6 @@ class Level(NamedTuple):
     sums: Integers
 
 
-Scores = dict[tuple[int, Members], int]
-"""Lower scores of listed sets, in units of 2^-44."""
-
-
 class Pruning:
     """Looks at the sets that are not listed, of children whose sets have certain members."""
 
@@ -216,8 +206,7 @@ class Pruning:
         self.price = 0.0 * sums.arities  # by child, of a state of the parents
         if sums.score.name in PENALTIES:
             price, off = penalty_units(sums.score.name, sum(counts.weights), counts.scale)
-            if price < 0:
-                raise RefutedError("a penalty is negative, and sets are left out")
+            refute(price < 0, "a penalty is negative, and sets are left out")
             self.price = max(price - off, 0) / 2.0**lost_bits * (sums.arities - 1.0)
         self.logs = np.array([log_units(r) - 1 >> lost_bits for r in sums.arities.tolist()])
         self.pool = np.zeros((self.n, self.n), dtype=bool)
@@ -229,19 +218,18 @@ class Pruning:
         whole = np.minimum(states[:, None] * self.price * (1.0 - 2.0**-49), 2.0**60)
         return np.floor(whole).astype(np.int64)
 
-    def check(self, most: int, lower: Scores) -> None:
-        """Sets of ``most`` members at most, size by size."""
+    def check(self, most: int, lower: dict[tuple[int, Members], int]) -> None:
+        """Sets of ``most`` members at most, size by size, by lower scores of listed sets."""
         live, best = np.zeros((1, self.n), dtype=bool), np.full((1, self.n), CLOSED)
         listed: dict[int, list[tuple[int, int, int]]] = {}
         for family in self.families:
             i = family.child
             live[0, i] = True
-            if (self.sums.arities[list(family.free)] < 2).any():
-                raise RefutedError("a parent with one state is not called constant")
+            is_single = self.sums.arities[list(family.free)] < 2
+            refute(is_single.any(), "a parent with one state is not called constant")
             own = {s: v >> SHIFT - self.sums.shift for (child, s), v in lower.items() if child == i}
             if family.empty:
-                if () not in own:
-                    raise RefutedError(f"variable {i} lacks the empty parent set")
+                refute(() not in own, f"variable {i} lacks the empty parent set")
                 best[0, i] = own.pop(())
             for s, value in own.items():
                 free = np.array([[v for v in s if v not in self.base]], dtype=np.int64)
@@ -250,8 +238,8 @@ class Pruning:
         level = self._look(np.zeros((1, 0), np.int64), live, best, [], listed.get(0, []))
         for size in range(1, most - len(self.base) + 1):
             parts = list(self._extended(level, listed.get(size, [])))
-            if sum(len(part.sets) for part in parts) * self.n > LARGEST_LEVEL:
-                raise RefutedError("too many sets are left out to look at all of them")
+            large = sum(len(part.sets) for part in parts) * self.n > LARGEST_LEVEL
+            refute(large, "too many sets are left out to look at all of them")
             if not parts:
                 return
             level = Level(*map(np.concatenate, zip(*parts, strict=True)))

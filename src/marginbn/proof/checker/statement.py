@@ -27,29 +27,34 @@ class RefutedError(Exception):
     """The certificate does not prove what it claims; the message says what is wrong and where."""
 
 
-def check_rule(certificate: Certificate) -> None:
-    """A rule or a list; a rule names variables that exist, and calls nothing constant that varies.
+def refute(condition: object, reason: str) -> None:
+    """Refute the certificate if the condition holds."""
+    if condition:
+        raise RefutedError(reason)
 
-    Types, shapes and ranges are those of the format: the reader of files has looked at them.
+
+def check_rule(certificate: Certificate) -> None:
+    """A rule or a list; a rule names variables that exist, and calls nothing constant that varies
+    (types are those of the format: the reader of files has looked at them).
     """
     data, rule = certificate.data, certificate.candidates.rule
     n = len(data.names)
-    if data.scores and (rule is not None or certificate.candidates.listed):
-        raise RefutedError("the candidates are those that have scores, and others are given")
+    listed = certificate.candidates.listed
+    twice = data.scores and (rule is not None or listed)
+    refute(twice, "the candidates are those that have scores, and others are given")
     if rule is None:
         return
-    if certificate.candidates.listed and certificate.score.is_margin:
-        raise RefutedError("a margin needs all candidates of a rule, and they are listed")
-    if rule.max_parents < 0:
-        raise RefutedError("max_parents of the candidates is negative")
-    if rule.class_arcs == "all" and not rule.class_restricted:
-        raise RefutedError("class_arcs can be all only where candidates are class-restricted")
+    is_part = listed and certificate.score.is_margin
+    refute(is_part, "a margin needs all candidates of a rule, and they are listed")
+    refute(rule.max_parents < 0, "max_parents of the candidates is negative")
+    is_free = rule.class_arcs == "all" and not rule.class_restricted
+    refute(is_free, "class_arcs can be all only where candidates are class-restricted")
     for arc in (*rule.required, *rule.forbidden):
-        if arc[0] == arc[1] or not all(0 <= v < n for v in arc):
-            raise RefutedError(f"the rule of the candidates names the arc {arc}, which cannot be")
+        wrong = arc[0] == arc[1] or not all(0 <= v < n for v in arc)
+        refute(wrong, f"the rule of the candidates names the arc {arc}, which cannot be")
     for v in rule.constant:
-        if not 0 <= v < n or data.arities[v] > 1:
-            raise RefutedError(f"variable {v} is called constant, but is not")
+        varies = not 0 <= v < n or data.arities[v] > 1
+        refute(varies, f"variable {v} is called constant, but is not")
 
 
 # ---------------------------------------------------------------------------------- candidates
@@ -74,9 +79,8 @@ class Space:
     @cached_property
     def number(self) -> dict[tuple[int, tuple[int, ...]], int]:
         """Number of a (child, parents)."""
-        return {
-            (int(i), p): k for k, (i, p) in enumerate(zip(self.child, self.parents, strict=True))
-        }
+        pairs = zip(self.child.tolist(), self.parents, strict=True)
+        return {pair: k for k, pair in enumerate(pairs)}
 
     def holding(self, child: int, parent: int) -> NDArray[np.bool_]:
         """(K,): candidates of a child with a certain parent."""
@@ -94,9 +98,8 @@ class Space:
 
 @dataclass(frozen=True)
 class Family:
-    """The parent sets of a child: a base, and any of the free variables besides, by a rule.
-
-    Where ``empty`` is true the empty set is one of them although the base is not empty.
+    """The parent sets of a child by a rule: a base, any of the free variables besides, and the
+    empty set where ``empty`` is true.
     """
 
     child: int
@@ -110,15 +113,10 @@ class Family:
         return (fits and list(parents) == sorted(set(parents))) or (self.empty and not parents)
 
 
-def family_of(i: int, n: int, rule: CandidateRule) -> Family:
-    """Parent sets of variable i.
-
-    All sets of at most ``max_parents`` others that contain the required and avoid the forbidden
-    parents. Features have {} or sets with the class if the rule is class-restricted. Variables that
-    are constant have {} and are nobody's parent, unless a required arc says otherwise. If the class
-    is a parent of all other features, these do not have {}, and the class has no parents but
-    constant ones that are required and have none.
-    """
+def family_of(i: int, n: int, rule: CandidateRule | None) -> Family:
+    """Parent sets of variable i, by section "Candidates" of the format; all where no rule is."""
+    if rule is None:
+        return Family(i, (), tuple(v for v in range(n) if v != i), False)
     required = {p for p, c in rule.required if c == i}
     forbidden = {p for p, c in rule.forbidden if c == i}
     children = {c for _, c in rule.required}
@@ -134,8 +132,7 @@ def family_of(i: int, n: int, rule: CandidateRule) -> Family:
         free = left_alone & required
     base = tuple(sorted(required))
     if forbidden & required or not required <= free or len(base) > rule.max_parents:
-        if not empty:
-            raise RefutedError(f"variable {i} has no candidate parent set")
+        refute(not empty, f"variable {i} has no candidate parent set")
         base, free, empty = (), set(), False
     return Family(i, base, tuple(sorted(free - required - forbidden)), empty)
 
@@ -148,44 +145,36 @@ def build_space(data: Data, candidates: Candidates) -> Space:
     n, rule = len(data.names), candidates.rule
     scored = [[parents for parents, _ in own] for own in data.scores]
     sets = scored or [list(own) for own in candidates.listed]
+    most = n if rule is None else rule.max_parents
+    families = [family_of(i, n, rule) for i in range(n)]
     if not candidates.listed and rule is not None:
-        sets = [_sets_of(family_of(i, n, rule), rule.max_parents, n) for i in range(n)]
-    elif len(sets) != n:
-        raise RefutedError(f"candidates are listed for {len(sets)} variables, there are {n}")
-    for i, own in enumerate(sets):
-        family = Family(i, (), tuple(v for v in range(n) if v != i), False)
-        most = n
-        if rule is not None:
-            family, most = family_of(i, n, rule), rule.max_parents
-        for parents in own:
-            if not family.holds(parents, most):
-                raise RefutedError(f"variable {i} has the impossible parent set {parents}")
-        if len(set(own)) < len(own):
-            raise RefutedError(f"variable {i} lists a parent set twice")
+        sets = [_sets_of(family, most, n) for family in families]
+    refute(len(sets) != n, f"candidates are listed for {len(sets)} variables, there are {n}")
+    for i, (own, family) in enumerate(zip(sets, families, strict=True)):
+        wrong = next((parents for parents in own if not family.holds(parents, most)), None)
+        refute(wrong is not None, f"variable {i} has the impossible parent set {wrong}")
+        refute(len(set(own)) < len(own), f"variable {i} lists a parent set twice")
     sets = list(map(best_sets, data.scores)) or sets
     child = [i for i, own in enumerate(sets) for _ in own]
-    if len(child) * n > LARGEST_TABLE:
-        raise RefutedError(f"{len(child)} candidates are too many to be checked")
+    refute(len(child) * n > LARGEST_TABLE, f"{len(child)} candidates are too many to be checked")
     return Space(n, np.array(child, dtype=np.int64), [p for own in sets for p in own])
 
 
 def best_sets(scored: Iterable[tuple[tuple[int, ...], float]]) -> Sets:
     """Of parent sets with scores those that score more than each of their proper subsets."""
     value = dict(scored)
-
-    def beats_subsets(parents: tuple[int, ...], own: float) -> bool:
-        subsets = chain.from_iterable(combinations(parents, k) for k in range(len(parents)))
-        return all(value.get(subset, -math.inf) < own for subset in subsets)
-
-    return [parents for parents, own in value.items() if beats_subsets(parents, own)]
+    below = {s: chain(*(combinations(s, k) for k in range(len(s)))) for s in value}
+    return [s for s, own in value.items() if all(value.get(t, -math.inf) < own for t in below[s])]
 
 
 def _sets_of(family: Family, most: int, n: int) -> Sets:
     """The sets of a family, by size and then lexicographically."""
     pool, base = sorted({*family.base, *family.free}), set(family.base)
     sizes = range(len(base), min(most, len(pool)) + 1)
-    if sum(math.comb(len(family.free), size - len(base)) for size in sizes) > LARGEST_TABLE // n:
-        raise RefutedError(f"variable {family.child} has too many candidate parent sets")
+    count = sum(math.comb(len(family.free), size - len(base)) for size in sizes)
+    refute(
+        count > LARGEST_TABLE // n, f"variable {family.child} has too many candidate parent sets"
+    )
     more = (combinations(family.free, size - len(base)) for size in sizes)
     found = [tuple(sorted({*family.base, *rest})) for own in more for rest in own]
     return [()] * family.empty + sorted(found, key=lambda s: (len(s), s))

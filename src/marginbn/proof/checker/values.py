@@ -5,16 +5,7 @@ times 2^44 by less than one. They rest on the decimal arithmetic of the standard
 logarithm is correctly rounded, and on nothing the processor or a mathematical library does.
 
 Weights are floating-point numbers, hence whole numbers of some power of two, and counts are exact
-sums of them. With n(...) such counts, s the smoothing, r the arity of the child and C the number of
-classes, a candidate (child i, parents S) contributes to log P(class = c, features) the number
-
-    multiclass    log (n(h, x, c) + s) / (n(h, c) + s r)      for a feature with the class in S
-                  log (n(h, c) + s) / (n(h) + s C)            for the class
-    binary        the same for class c, minus the same for "any class but c"
-
-where h is the state of the features in S and x that of the child; a feature without the class in S
-contributes nothing. The coefficient of a sample of class c against its rival c' is the difference
-of the numbers of c and c', for the binary margin the number of c itself.
+sums of them. ``docs/theory/certificate_format.rst`` (Scores) has the formulas of all numbers here.
 """
 
 from __future__ import annotations
@@ -124,11 +115,8 @@ class ExactCounts:
     @cached_property
     def _limbs(self) -> list[NDArray[np.float64]]:
         n_limbs = -(-max(w.bit_length() for w in self.weights) // LIMB)
-        mask = 2**LIMB - 1
-        return [
-            np.array([(w >> LIMB * a) & mask for w in self.weights], dtype=np.float64)
-            for a in range(n_limbs)
-        ]
+        parts = ([w >> LIMB * a & 2**LIMB - 1 for w in self.weights] for a in range(n_limbs))
+        return [np.array(own, dtype=np.float64) for own in parts]
 
     def group(self, columns: Sequence[int], before: Integers | None = None) -> Integers:
         """Number of the joint state of some variables, and of groups before, in every sample.
@@ -170,25 +158,19 @@ class MarginValues:
     counts: ExactCounts
     score: Score
 
-    @property
-    def n_rivals(self) -> int:
-        """Rivals of each sample."""
-        return 1 if self.score.name == "binary" else self.counts.data.arities[0] - 1
-
     @cached_property
     def _rivals(self) -> Integers:
         """(n_samples, n_rivals): the other classes in increasing order."""
         n_classes = self.counts.data.arities[0]
         others = [[c for c in range(n_classes) if c != own] for own in range(n_classes)]
         by_class = np.array(others, dtype=np.int64).reshape(n_classes, -1)
-        rivals: Integers = by_class[self.counts.data.codes[:, 0]]
-        return rivals
+        return np.asarray(by_class[self.counts.data.codes[:, 0]])
 
     def units(self, child: int, parents: tuple[int, ...]) -> Integers:
         """Coefficients of a candidate in units, (n_samples, n_rivals); each off by less than 4."""
         data = self.counts.data
-        shape = (len(data.codes), self.n_rivals)
         if child != 0 and 0 not in parents:
+            shape = (len(data.codes), self.score.n_rivals(data.arities[0]))
             return np.zeros(shape, dtype=np.int64)
         features = [v for v in parents if v != 0]
         above = self.counts.group(features)

@@ -1,7 +1,6 @@
 """Checks a certificate step by step; see :mod:`marginbn.proof.certificate` for what it says.
 
-1. The data: the fingerprint is that of the data, the numbers of the score make sense, and the
-   objective is not above the bound. (That follows from 3 and 4, unless one of them were wrong.)
+1. The fingerprint is that of the data, numbers are in range, objective <= bound.
 2. The candidates: rebuilt from their rule; those that are not listed are dominated.
 3. The incumbent: made of candidates, acyclic, its score from the definition, rounded down, is at
    least the claimed objective.
@@ -19,15 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbn.exceptions import ProblemTooLargeError
-from marginbn.proof.certificate import (
-    ARC,
-    ARGUMENTS,
-    CANDIDATE,
-    CLUSTERS,
-    EDGE,
-    FOREST,
-    Certificate,
-)
+from marginbn.proof.certificate import ARC, ARGUMENTS, CANDIDATE, EDGE, FOREST, Certificate
 from marginbn.proof.checker.bounds import NOTHING, Clusters, Forests, Majorants, ceil_to_grid
 from marginbn.proof.checker.pruning import Pruning, SetSums
 from marginbn.proof.checker.statement import (
@@ -38,6 +29,7 @@ from marginbn.proof.checker.statement import (
     check_rule,
     family_of,
     is_acyclic,
+    refute,
 )
 from marginbn.proof.checker.values import SHIFT, SLACK, ExactCounts, decomposable_scores
 
@@ -115,31 +107,27 @@ def check(certificate: Certificate, progress: Progress | None = None) -> Verdict
 
 def check_definition(certificate: Certificate) -> None:
     """Step 1."""
-    data, score = certificate.data, certificate.score
-    if data.fingerprint() != certificate.fingerprint:
-        raise RefutedError("the fingerprint is not that of the data in the certificate")
-    if len(set(data.names)) < len(data.names):
-        raise RefutedError("two variables have the same name")
-    if not score.is_margin and score.name not in (*decomposable_scores(), "given"):
-        raise RefutedError(f"the score {score.name!r} is not known")
+    data, score, loss = certificate.data, certificate.score, certificate.candidates.loss
+    same = data.fingerprint() == certificate.fingerprint
+    refute(not same, "the fingerprint is not that of the data in the certificate")
+    refute(len(set(data.names)) < len(data.names), "two variables have the same name")
+    known = score.is_margin or score.name in (*decomposable_scores(), "given")
+    refute(not known, f"the score {score.name!r} is not known")
     for name in ("gamma", "smoothing", "equivalent_sample_size"):
-        if not SMALLEST <= getattr(score, name) <= LARGEST:
-            raise RefutedError(f"{name} must be positive, it is {getattr(score, name)}")
-    if not 0.0 <= certificate.candidates.loss <= LARGEST:
-        raise RefutedError("the loss of sets that are not listed must not be negative")
-    if any(abs(value) > LARGEST for own in data.scores for _, value in own):
-        raise RefutedError("scores are too large to be checked")
-    if data.weights.size and not SMALLEST <= data.weights.min() <= data.weights.max() <= LARGEST:
-        raise RefutedError("weights are too small or too large to be checked")
-    if score.is_margin and data.arities[0] < 2:
-        raise RefutedError("margins need two classes")
-    if not -300 <= certificate.grid <= 64:
-        raise RefutedError(f"the grid 2^{certificate.grid} makes no sense")
-    if certificate.objective > certificate.bound:
-        raise RefutedError(
-            f"the claimed objective {certificate.objective!r} exceeds the claimed bound "
-            f"{certificate.bound!r}: both cannot hold"
-        )
+        inside = SMALLEST <= getattr(score, name) <= LARGEST
+        refute(not inside, f"{name} must be positive, it is {getattr(score, name)}")
+    refute(not 0.0 <= loss <= LARGEST, "the loss of sets that are not listed must not be negative")
+    large = any(abs(value) > LARGEST for own in data.scores for _, value in own)
+    refute(large, "scores are too large to be checked")
+    inside = ((data.weights >= SMALLEST) & (data.weights <= LARGEST)).all()
+    refute(not inside, "weights are too small or too large to be checked")
+    refute(score.is_margin and data.arities[0] < 2, "margins need two classes")
+    refute(not -300 <= certificate.grid <= 64, f"the grid 2^{certificate.grid} makes no sense")
+    refute(
+        certificate.objective > certificate.bound,
+        f"the claimed objective {certificate.objective!r} exceeds the claimed bound "
+        f"{certificate.bound!r}: both cannot hold",
+    )
 
 
 Node = tuple[NDArray[np.bool_], frozenset[tuple[int, int]]]
@@ -148,23 +136,20 @@ Node = tuple[NDArray[np.bool_], frozenset[tuple[int, int]]]
 
 def children(space: Space, node: Node, kind: int, arguments: tuple[int, ...]) -> tuple[Node, Node]:
     """The structures of a node without an object, and those with it."""
-    allowed, present = node
+    (allowed, present), child = node, arguments[0]
     if kind == CANDIDATE:
         [k] = arguments
-        if not 0 <= k < len(space.parents):
-            raise RefutedError(f"candidate {k} does not exist")
-        has_it, of_child = np.zeros(len(allowed), dtype=bool), space.child == space.child[k]
-        has_it[k] = True
-        return (allowed & ~has_it, present), (allowed & (has_it | ~of_child), present)
-    i, j = arguments
-    if i == j or not all(0 <= v < space.n_variables for v in arguments):
-        raise RefutedError(f"variables {i} and {j} cannot be joined")
+        refute(not 0 <= k < len(space.parents), f"candidate {k} does not exist")
+        has_it, child = np.arange(len(allowed)) == k, int(space.child[k])
+    else:
+        i, j = arguments
+        fits = i != j and all(0 <= v < space.n_variables for v in arguments)
+        refute(not fits, f"variables {i} and {j} cannot be joined")
+        has_it = space.joining(i, j) if kind == EDGE else space.holding(i, j)
+    without = allowed & ~has_it, present
     if kind == EDGE:
-        joined = present | {(min(arguments), max(arguments))}
-        return (allowed & ~space.joining(i, j), present), (allowed, joined)
-    has_it = space.holding(i, j)
-    with_it = allowed & (has_it | (space.child != i))
-    return (allowed & ~has_it, present), (with_it, present)
+        return without, (allowed, present | {(min(arguments), max(arguments))})
+    return without, (allowed & (has_it | (space.child != child)), present)
 
 
 class Checker:
@@ -183,15 +168,12 @@ class Checker:
     def check_incumbent(self) -> None:
         """Step 3."""
         parents = list(self.certificate.incumbent)
-        if len(parents) != self.space.n_variables:
-            raise RefutedError("the incumbent must name the parents of every variable")
+        whole = len(parents) == self.space.n_variables
+        refute(not whole, "the incumbent must name the parents of every variable")
         for i, own in enumerate(parents):
-            if (i, own) not in self.space.number:
-                raise RefutedError(
-                    f"the incumbent gives variable {i} the parents {own}: no candidate"
-                )
-        if not is_acyclic(parents):
-            raise RefutedError("the incumbent has a directed cycle")
+            has_it = (i, own) in self.space.number
+            refute(not has_it, f"the incumbent gives variable {i} the parents {own}: no candidate")
+        refute(not is_acyclic(parents), "the incumbent has a directed cycle")
         lower = self._score_of(parents)
         if lower < Fraction(self.certificate.objective) * 2**SHIFT:
             raise RefutedError(
@@ -201,16 +183,16 @@ class Checker:
 
     def _score_of(self, parents: list[tuple[int, ...]]) -> Fraction:
         """Score of a structure from the definition, rounded down, in units of 2^-44."""
-        if not self.certificate.score.is_margin:
+        data, score = self.certificate.data, self.certificate.score
+        if not score.is_margin:
             scores = self.majorants.scores
             return Fraction(sum(scores[self.space.number[i, p]][0] for i, p in enumerate(parents)))
-        margins = self.majorants.margins
-        total = np.zeros((len(self.certificate.data.codes), margins.n_rivals), dtype=np.int64)
+        total = np.zeros((len(data.codes), score.n_rivals(data.arities[0])), dtype=np.int64)
         for i, own in enumerate(parents):
-            total += margins.units(i, own) - SLACK
-            if np.abs(total).max() >= 2**61:
-                raise RefutedError("the margins of the incumbent are too large to be checked")
-        cap = math.floor(Fraction(self.certificate.score.gamma) * 2**SHIFT)
+            total += self.majorants.margins.units(i, own) - SLACK
+            large = np.abs(total).max() >= 2**61
+            refute(large, "the margins of the incumbent are too large to be checked")
+        cap = math.floor(Fraction(score.gamma) * 2**SHIFT)
         pairs = zip(self.counts.weights, total.min(axis=1).tolist(), strict=True)
         return Fraction(sum(w * min(cap, s) for w, s in pairs), self.counts.scale)
 
@@ -238,19 +220,18 @@ class Checker:
         every = np.ones(len(self.space.parents), dtype=bool)
         place, leaf, waiting = 0, 0, [(every, frozenset[tuple[int, int]]())]
         while waiting:
-            if place >= len(tree):
-                raise RefutedError("the tree is not complete: a node has no children")
+            refute(place >= len(tree), "the tree is not complete: a node has no children")
             node, kind = waiting.pop(), int(tree[place])
-            if kind not in ARGUMENTS:
-                raise RefutedError(f"tree entry {place}: a node of kind {kind} does not exist")
+            known = kind in ARGUMENTS
+            refute(not known, f"tree entry {place}: a node of kind {kind} does not exist")
             arguments = tuple(tree[place + 1 : place + 1 + ARGUMENTS[kind]].tolist())
-            if len(arguments) < ARGUMENTS[kind]:
-                raise RefutedError("the tree is not complete: the last node is cut off")
+            is_cut = len(arguments) < ARGUMENTS[kind]
+            refute(is_cut, "the tree is not complete: the last node is cut off")
             place += 1 + len(arguments)
             if kind in (EDGE, ARC, CANDIDATE):
                 waiting += children(self.space, node, kind, arguments)[::-1]
-                if len(waiting) * len(every) > LARGEST_TABLE:
-                    raise RefutedError("the tree is too deep to be checked")
+                deep = len(waiting) * len(every) > LARGEST_TABLE
+                refute(deep, "the tree is too deep to be checked")
                 continue
             try:
                 bound = self._bound(node, kind, arguments, limit)
@@ -265,19 +246,15 @@ class Checker:
             leaf += 1
             if progress is not None:
                 progress(place, len(tree))
-        if place != len(tree):
-            raise RefutedError(f"the tree ends at entry {place}, {len(tree)} are given")
+        refute(place != len(tree), f"the tree ends at entry {place}, {len(tree)} are given")
         return leaf
 
     def _bound(self, node: Node, kind: int, arguments: tuple[int, ...], limit: int) -> int:
         """Bound of a leaf in whole numbers of 2^grid."""
-        if not 0 <= arguments[0] < self.majorants.count:
-            raise RefutedError(f"dual weights {arguments[0]} do not exist")
-        majorant = self.majorants[arguments[0]]
+        dual, known = arguments[0], self.certificate.multipliers
+        refute(not 0 <= dual < self.majorants.count, f"dual weights {dual} do not exist")
         if kind == FOREST:
-            return self.forests.bound(majorant, *node, limit)
-        assert kind == CLUSTERS
-        if not 0 <= arguments[1] < len(self.certificate.multipliers):
-            raise RefutedError(f"multipliers {arguments[1]} do not exist")
-        multipliers = self.certificate.multipliers[arguments[1]]
-        return self.clusters.bound(majorant, multipliers, *node)
+            return self.forests.bound(self.majorants[dual], *node, limit)
+        number = arguments[1]
+        refute(not 0 <= number < len(known), f"multipliers {number} do not exist")
+        return self.clusters.bound(self.majorants[dual], known[number], *node)
