@@ -275,9 +275,10 @@ def _columns_with_state(missing: Mapping[str, BoolArray], codes: NDArray[np.inte
     """Columns whose missing values become a state under "auto", in their order."""
     few = [name for name, places in missing.items() if places.mean() <= MOST_ROWS]
     few.sort(key=lambda name: int(missing[name].sum()))
+    counts = np.bincount(codes)
     while few:
         dropped = reduce(np.logical_or, [missing[name] for name in few])
-        of_class = np.bincount(codes, dropped) / np.maximum(np.bincount(codes), 1)
+        of_class = np.bincount(codes[dropped], minlength=len(counts)) / np.maximum(counts, 1)
         if dropped.mean() <= MOST_ROWS and of_class.max() <= MOST_OF_A_CLASS:
             break
         few.pop()  # the column that costs most

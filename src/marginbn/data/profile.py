@@ -92,10 +92,11 @@ def _family(name: str, kind: pa.DataType) -> str:
     return "other" if types.is_null(kind) or types.is_boolean(kind) else "text"
 
 
-def encoded_texts(column: Any) -> Any:
-    """A column of texts as a dictionary, of any other type as it is: texts are compared once."""
-    is_text = types.is_string(column.type) or types.is_large_string(column.type)
-    return column.dictionary_encode() if is_text else column
+def encoded_texts(name: str, column: Any) -> pa.Array:
+    """One array of a column, texts as a dictionary: they are compared once."""
+    is_text = column.type in (pa.string(), pa.large_string(), pa.string_view())
+    array = plain_array(name, column.dictionary_encode() if is_text else column)
+    return array.dictionary_encode() if types.is_string(array.type) else array  # dates
 
 
 def levels_of(array: pa.Array) -> tuple[list[Any], IntArray]:
@@ -103,7 +104,10 @@ def levels_of(array: pa.Array) -> tuple[list[Any], IntArray]:
     where it is null.
     """
     encoded = array if types.is_dictionary(array.type) else array.dictionary_encode()
-    places = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    indices = encoded.indices
+    if types.is_unsigned_integer(indices.type) or indices.type.bit_width < 32:
+        indices = indices.cast(pa.int64())
+    places = indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return encoded.dictionary.to_pylist(), places
 
 

@@ -92,8 +92,7 @@ class Source:
         """A new pass: tables of about :data:`BLOCK_ROWS` rows with the named columns."""
         waiting: list[pa.Table] = []
         n_waiting = 0
-        for part in self.read(self.names if names is None else list(names)):
-            table = pa.Table.from_batches([part]) if isinstance(part, pa.RecordBatch) else part
+        for table in map(_as_table, self.read(self.names if names is None else list(names))):
             for begin in range(0, table.num_rows, BLOCK_ROWS):
                 waiting.append(table.slice(begin, BLOCK_ROWS))
                 n_waiting += waiting[-1].num_rows
@@ -153,10 +152,10 @@ class Source:
 
     def whole(self, names: Sequence[str] | None = None) -> pa.Table:
         """All rows at once."""
-        parts = list(self.blocks(names))
-        if not parts:
+        parts = map(_as_table, self.read(self.names if names is None else list(names)))
+        if not (tables := [part for part in parts if part.num_rows]):
             raise self.empty()
-        return pa.concat_tables(parts, promote_options="permissive")
+        return pa.concat_tables(tables, promote_options="permissive")
 
     def empty(self) -> InputError:
         """The error for a table without rows."""
@@ -189,6 +188,10 @@ class Source:
                 f"{self.origin or 'the table'} has no column {absent[0]!r} to leave out"
             )
         return replace(self, names=tuple(n for n in self.names if n not in left_out))
+
+
+def _as_table(part: pa.Table | pa.RecordBatch) -> pa.Table:
+    return part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -225,10 +228,9 @@ def source_of_memory(X: Any) -> Source:
         check_distinct_names(names)
         return _source_of_columns({n: X.iloc[:, i] for i, n in enumerate(names)}, len(X))
     if hasattr(kind, "__arrow_c_stream__"):
-        try:
-            table = X if isinstance(X, pa.Table) else pa.table(X)
-        except pa.ArrowInvalid:  # a type that only its library has, such as integers of 128 bits
-            return _source_of_columns({n: X[n].to_list() for n in X.columns}, len(X))
+        if hasattr(kind, "get_columns"):  # polars
+            return _source_of_columns({n: X[n] for n in X.columns}, len(X))
+        table = X if isinstance(X, pa.Table) else pa.table(X)
         check_distinct_names(table.column_names)
         require_columns(table.num_columns, table.shape)
         return source_of_table(table)
@@ -290,7 +292,10 @@ def array_of(name: str, values: Any) -> Any:
     if hasattr(values, "iloc"):
         return _array_of_series(name, values)
     if hasattr(values, "__arrow_c_stream__"):
-        return pa.chunked_array(values)
+        try:
+            return pa.chunked_array(values)
+        except pa.ArrowInvalid:  # a type that only its library has, such as integers of 128 bits
+            return array_of_objects(name, values.to_list())
     array = plain_array(values)
     family = array.dtype.kind
     if family in "iuf":
