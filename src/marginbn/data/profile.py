@@ -122,10 +122,22 @@ def numbers_of(array: pa.Array) -> FloatArray:
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
+def may_be_numbers(fields: Any) -> bool:
+    """Whether the first fields of a file are numbers or missing: words show in a few rows, and are
+    refused slowly where there are many.
+    """
+    try:
+        _trimmed(fields[:GLANCE]).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def numbers_of_fields(array: pa.Array) -> FloatArray | None:
     """Fields of a file as finite numbers, NaN where missing; None if that takes a closer look."""
-    try:  # words betray themselves in a few rows, and are refused slowly where there are many
-        _trimmed(array[:GLANCE]).cast(pa.float64())
+    if types.is_dictionary(array.type) or not may_be_numbers(array):
+        return None
+    try:
         try:
             numbers = numbers_of(array)
         except pa.ArrowInvalid:
@@ -184,6 +196,7 @@ class ColumnProfile:
         """Look at some more rows."""
         array = plain_array(self.name, column)
         if types.is_dictionary(array.type):
+            self.is_numeric &= not self.is_text  # words, or fields that take a closer look
             if self.declared is None and array.type.ordered:
                 self.declared = array.dictionary.to_pylist()
         elif self.wanted != "categorical" and self._add_numbers(array):

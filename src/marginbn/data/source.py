@@ -38,6 +38,7 @@ from marginbn.data.columns import (
     tidy,
     why_refused,
 )
+from marginbn.data.profile import encoded_texts, may_be_numbers, plain_array
 from marginbn.exceptions import FormatError, InputError
 
 BLOCK_ROWS = 131_072
@@ -126,22 +127,26 @@ class Source:
         raise FormatError(f"{self.origin}, line {self.line_of(row)}: {begin} {reason}")
 
     def remembering(self) -> Source:
-        """The same table. Rows of the first pass that ends are kept, if they take no more than
-        :data:`KEPT_BYTES`, and serve later passes over the same columns or some of them.
+        """The same table with texts as dictionaries. Rows of the first pass that ends are kept, if
+        they take no more than :data:`KEPT_BYTES`, and serve later passes over the same columns or
+        some of them.
         """
-        kept: list[pa.Table | pa.RecordBatch] = []
+        kept: list[pa.Table] = []
 
         def read(names: Sequence[str]) -> Iterator[Any]:
             if kept and set(names) <= set(kept[0].schema.names):
                 yield from (part.select(list(names)) for part in kept)
                 return
-            parts: list[Any] = []
+            parts: list[pa.Table] = []
             n_bytes = 0
-            for part in self.read(names):
-                try:
-                    n_bytes += part.nbytes
-                except pa.ArrowTypeError:  # pyarrow before 24, of the strings of polars
-                    n_bytes += part.get_total_buffer_size()
+            texts: Sequence[str] | None = None  # as the first block has it, alike in all
+            for block in self.blocks(names):
+                if texts is None:
+                    texts = [n for n in names if not (self.is_text and may_be_numbers(block[n]))]
+                joined = (encoded_texts if n in texts else plain_array for n in names)
+                columns = [join(n, block[n]) for n, join in zip(names, joined, strict=True)]
+                part = pa.Table.from_arrays(columns, names=list(names))
+                n_bytes += part.nbytes
                 parts.append(part)
                 if n_bytes > KEPT_BYTES:
                     parts.clear()
@@ -241,7 +246,7 @@ def source_of_memory(X: Any) -> Source:
         )
     if hasattr(X, "tocsr"):
         raise InputError("Sparse data is not supported; use X.toarray() to give a dense array")
-    array = plain_array(X)
+    array = unmasked(X)
     if array.dtype.names:
         return _source_of_columns({n: array[n] for n in array.dtype.names}, len(array))
     if array.ndim != 2:
@@ -296,7 +301,7 @@ def array_of(name: str, values: Any) -> Any:
             return pa.chunked_array(values)
         except pa.ArrowInvalid:  # a type that only its library has, such as integers of 128 bits
             return array_of_objects(name, values.to_list())
-    array = plain_array(values)
+    array = unmasked(values)
     family = array.dtype.kind
     if family in "iuf":
         return pa.array(np.ascontiguousarray(array, array.dtype.newbyteorder("=")))
@@ -322,7 +327,7 @@ def _array_of_series(name: str, series: Any) -> Any:
         return array_of_objects(name, series.tolist())
 
 
-def plain_array(X: Any) -> Any:
+def unmasked(X: Any) -> Any:
     """Plain numpy array; masked cells become missing."""
     if not isinstance(X, np.ma.MaskedArray):
         return np.asarray(X)
