@@ -105,11 +105,12 @@ def _sort_cases(values: FloatArray, classes: IntArray, weights: FloatArray) -> _
 def _added(keys: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:
     """Different keys in their order, and the positive weights of each added up."""
     if keys[-1] > 4 * len(keys):  # tables of so many cells are slower than a sort
-        keys, place = np.unique(keys, return_inverse=True)
-        return keys, np.bincount(place, weights)
-    sums = np.bincount(keys, weights)
+        different, keys = np.unique(keys, return_inverse=True)
+    else:
+        different = np.arange(keys.max() + 1)
+    sums = np.asarray(np.bincount(keys, weights), dtype=np.float64)
     used = np.flatnonzero(sums)
-    return used, sums[used]
+    return different[used], sums[used]
 
 
 def _find_split(cases: _Cases, start: int, stop: int, n_classes: int) -> int | None:
