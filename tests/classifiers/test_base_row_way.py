@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from marginbn import BNClassifier, InputError, MaxMarginBNClassifier
+from marginbn import BNClassifier, InputError, MaxMarginBNClassifier, NaiveBayesClassifier
 from marginbn.class_model.basis import learn_cells
 from marginbn.class_model.choose import N_FOLDS, split_rows
 from marginbn.class_model.trainer import log_shares
@@ -30,6 +30,8 @@ from marginbn.network.network import BayesianNetwork
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import contingency, distinct_rows
 from marginbn.problem.problem import margin_problem
+from marginbn.report.comparison import read_rows
+from marginbn.report.effects import count_by_class, measure_effects
 from marginbn.solvers import solve_structure
 
 N_NUMBERS, N_CATEGORIES = 2, 2
@@ -74,7 +76,7 @@ READ_ONCE = (
     validation.read_training_rows,
     survey_rows,
     TableSettings.learn,
-    Preparation.apply_to_all,
+    Preparation.apply,
     LabelledTable.fingerprint,
 )
 
@@ -117,6 +119,18 @@ def test_a_prediction_reads_and_encodes_once(rows: tuple[list[list[Any]], list[s
         with counting(*once, contingency, learn_coding) as found:
             classifier.predict_proba(rows[0])
         assert found == {function.__qualname__: 1 for function in once}
+
+
+def test_the_effects_of_a_report_prepare_rows_once(
+    rows: tuple[list[list[Any]], list[str]],
+) -> None:
+    """For the counts of the bands and for the axes."""
+    fitted = NaiveBayesClassifier().fit(*rows)
+    labelled = read_rows(fitted, *rows)
+    once = (count_by_class, Preparation.apply)
+    with counting(*once) as found:
+        measure_effects(fitted, labelled)
+    assert found == {function.__qualname__: 1 for function in once}
 
 
 def test_counting_sees_calls() -> None:

@@ -57,7 +57,7 @@ def test_counts_points_and_bands_by_hand() -> None:
     X = [["x"]] * 3 + [["y"]] + [["x"]] + [["y"]] * 5
     y = ["a"] * 4 + ["b"] * 6
     fitted = NaiveBayesClassifier().fit(X, y)
-    (table,) = count_by_class(fitted, read_rows(fitted, X, y))
+    (table,) = count_by_class(fitted, fitted.prepare(X), np.array(y))
     assert table.tolist() == [[3, 1], [1, 5]]
     effect = Effect(1, table / 10, table)
     assert effect.points == pytest.approx(0.4 * abs(0.75 - 0.4) + 0.6 * abs(1 / 6 - 0.4))

@@ -83,22 +83,34 @@ def _sort_cases(values: FloatArray, classes: IntArray, weights: FloatArray) -> _
     """Drop absent samples, sort once and add up the weights of equal (value, class) pairs."""
     present = (weights > 0) & ~np.isnan(values)
     values, classes, weights = values[present], classes[present], weights[present]
-    order = np.argsort(values)  # several times as fast
-    if (values[order[1:]] == values[order[:-1]]).any():
-        order = np.lexsort((classes, values))
-    values, classes, weights = values[order], classes[order], weights[order]
     if values.size == 0:
         return _Cases(values, classes, weights, np.empty(0, dtype=np.int64), True)
+    order = np.argsort(values)
+    values, classes, weights = values[order], classes[order], weights[order]
     new_value = values[1:] != values[:-1]
-    first = np.concatenate(([0], np.flatnonzero(new_value | (classes[1:] != classes[:-1])) + 1))
-    values, classes = values[first], classes[first]
-    new_value = values[1:] != values[:-1]
+    if not new_value.all():
+        place = np.concatenate(([0], np.cumsum(new_value)))
+        n_classes = int(classes.max()) + 1
+        pairs, weights = _added(place * n_classes + classes, weights)
+        values = values[np.concatenate(([0], np.flatnonzero(new_value) + 1))][pairs // n_classes]
+        classes = pairs % n_classes
+        new_value = values[1:] != values[:-1]
     edges = np.concatenate(([True], new_value, [True]))
     is_pure = edges[:-1] & edges[1:]  # all samples of the value are of one class
     same_run = is_pure[1:] & is_pure[:-1] & (classes[1:] == classes[:-1])
     boundaries = np.flatnonzero(new_value & ~same_run) + 1
-    weights = np.add.reduceat(weights, first)
     return _Cases(values, classes, weights, boundaries, bool((weights == np.rint(weights)).all()))
+
+
+def _added(keys: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Different keys in their order, and the positive weights of each added up."""
+    if keys[-1] > 4 * len(keys):  # tables of so many cells are slower than a sort
+        different, keys = np.unique(keys, return_inverse=True)
+    else:
+        different = np.arange(keys.max() + 1)
+    sums = np.asarray(np.bincount(keys, weights), dtype=np.float64)
+    used = np.flatnonzero(sums)
+    return different[used], sums[used]
 
 
 def _find_split(cases: _Cases, start: int, stop: int, n_classes: int) -> int | None:

@@ -30,6 +30,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from marginbn.data.columns import listed
+from marginbn.data.source import KEPT_BYTES
 from marginbn.data.table import Table, as_column
 from marginbn.exceptions import DataWarning, InputError, warn_user
 from marginbn.problem.array_types import BoolArray, FloatArray, IndexArray, IntArray, WordArray
@@ -277,9 +278,10 @@ def _columns_with_state(missing: Mapping[str, BoolArray], codes: NDArray[np.inte
     """Columns whose missing values become a state under "auto", in their order."""
     few = [name for name, places in missing.items() if places.mean() <= MOST_ROWS]
     few.sort(key=lambda name: int(missing[name].sum()))
+    counts = np.bincount(codes)
     while few:
         dropped = reduce(np.logical_or, [missing[name] for name in few])
-        of_class = np.bincount(codes, dropped) / np.maximum(np.bincount(codes), 1)
+        of_class = np.bincount(codes[dropped], minlength=len(counts)) / np.maximum(counts, 1)
         if dropped.mean() <= MOST_ROWS and of_class.max() <= MOST_OF_A_CLASS:
             break
         few.pop()  # the column that costs most
@@ -356,9 +358,12 @@ def sample_block(block: pa.Table, first_row: int, largest: np.uint64 | None = No
 
 
 def join_sample(parts: list[SamplePart], is_last: bool = False) -> list[SamplePart]:
-    """The parts; a single one that is no longer than the sample if they are many rows or all."""
+    """The parts; a single one that is no longer than the sample if they are many rows, of more
+    bytes than those that are kept between two passes, or all.
+    """
     n_rows = sum(len(rows) for _, rows in parts)
-    if not is_last and n_rows <= 2 * SAMPLE_ROWS:
+    is_long = n_rows > 2 * SAMPLE_ROWS and sum(part.nbytes for part, _ in parts) > KEPT_BYTES
+    if not (is_last or is_long):
         return parts
     table = pa.concat_tables([part for part, _ in parts], promote_options="permissive")
     rows = np.concatenate([rows for _, rows in parts])

@@ -92,10 +92,11 @@ def _family(name: str, kind: pa.DataType) -> str:
     return "other" if types.is_null(kind) or types.is_boolean(kind) else "text"
 
 
-def encoded_texts(column: Any) -> Any:
-    """A column of texts as a dictionary, of any other type as it is: texts are compared once."""
-    is_text = types.is_string(column.type) or types.is_large_string(column.type)
-    return column.dictionary_encode() if is_text else column
+def encoded_texts(name: str, column: Any) -> pa.Array:
+    """One array of a column, texts as a dictionary: they are compared once."""
+    is_text = column.type in (pa.string(), pa.large_string(), pa.string_view())
+    array = plain_array(name, column.dictionary_encode() if is_text else column)
+    return array.dictionary_encode() if types.is_string(array.type) else array  # dates
 
 
 def levels_of(array: pa.Array) -> tuple[list[Any], IntArray]:
@@ -103,7 +104,10 @@ def levels_of(array: pa.Array) -> tuple[list[Any], IntArray]:
     where it is null.
     """
     encoded = array if types.is_dictionary(array.type) else array.dictionary_encode()
-    places = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    indices = encoded.indices
+    if types.is_unsigned_integer(indices.type) or indices.type.bit_width < 32:
+        indices = indices.cast(pa.int64())
+    places = indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return encoded.dictionary.to_pylist(), places
 
 
@@ -118,10 +122,22 @@ def numbers_of(array: pa.Array) -> FloatArray:
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
+def may_be_numbers(fields: Any) -> bool:
+    """Whether the first fields of a file are numbers or missing: words show in a few rows, and are
+    refused slowly where there are many.
+    """
+    try:
+        _trimmed(fields[:GLANCE]).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def numbers_of_fields(array: pa.Array) -> FloatArray | None:
     """Fields of a file as finite numbers, NaN where missing; None if that takes a closer look."""
-    try:  # words betray themselves in a few rows, and are refused slowly where there are many
-        _trimmed(array[:GLANCE]).cast(pa.float64())
+    if types.is_dictionary(array.type) or not may_be_numbers(array):
+        return None
+    try:
         try:
             numbers = numbers_of(array)
         except pa.ArrowInvalid:
@@ -180,6 +196,7 @@ class ColumnProfile:
         """Look at some more rows."""
         array = plain_array(self.name, column)
         if types.is_dictionary(array.type):
+            self.is_numeric &= not self.is_text  # words, or fields that take a closer look
             if self.declared is None and array.type.ordered:
                 self.declared = array.dictionary.to_pylist()
         elif self.wanted != "categorical" and self._add_numbers(array):

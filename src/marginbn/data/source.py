@@ -38,6 +38,7 @@ from marginbn.data.columns import (
     tidy,
     why_refused,
 )
+from marginbn.data.profile import encoded_texts, may_be_numbers, plain_array
 from marginbn.exceptions import FormatError, InputError
 
 BLOCK_ROWS = 131_072
@@ -92,8 +93,7 @@ class Source:
         """A new pass: tables of about :data:`BLOCK_ROWS` rows with the named columns."""
         waiting: list[pa.Table] = []
         n_waiting = 0
-        for part in self.read(self.names if names is None else list(names)):
-            table = pa.Table.from_batches([part]) if isinstance(part, pa.RecordBatch) else part
+        for table in map(_as_table, self.read(self.names if names is None else list(names))):
             for begin in range(0, table.num_rows, BLOCK_ROWS):
                 waiting.append(table.slice(begin, BLOCK_ROWS))
                 n_waiting += waiting[-1].num_rows
@@ -127,22 +127,26 @@ class Source:
         raise FormatError(f"{self.origin}, line {self.line_of(row)}: {begin} {reason}")
 
     def remembering(self) -> Source:
-        """The same table. Rows of the first pass that ends are kept, if they take no more than
-        :data:`KEPT_BYTES`, and serve later passes over the same columns or some of them.
+        """The same table with texts as dictionaries. Rows of the first pass that ends are kept, if
+        they take no more than :data:`KEPT_BYTES`, and serve later passes over the same columns or
+        some of them.
         """
-        kept: list[pa.Table | pa.RecordBatch] = []
+        kept: list[pa.Table] = []
 
         def read(names: Sequence[str]) -> Iterator[Any]:
             if kept and set(names) <= set(kept[0].schema.names):
                 yield from (part.select(list(names)) for part in kept)
                 return
-            parts: list[Any] = []
+            parts: list[pa.Table] = []
             n_bytes = 0
-            for part in self.read(names):
-                try:
-                    n_bytes += part.nbytes
-                except pa.ArrowTypeError:  # pyarrow before 24, of the strings of polars
-                    n_bytes += part.get_total_buffer_size()
+            texts: Sequence[str] | None = None  # as the first block has it, alike in all
+            for block in self.blocks(names):
+                if texts is None:
+                    texts = [n for n in names if not (self.is_text and may_be_numbers(block[n]))]
+                joined = (encoded_texts if n in texts else plain_array for n in names)
+                columns = [join(n, block[n]) for n, join in zip(names, joined, strict=True)]
+                part = pa.Table.from_arrays(columns, names=list(names))
+                n_bytes += part.nbytes
                 parts.append(part)
                 if n_bytes > KEPT_BYTES:
                     parts.clear()
@@ -153,10 +157,10 @@ class Source:
 
     def whole(self, names: Sequence[str] | None = None) -> pa.Table:
         """All rows at once."""
-        parts = list(self.blocks(names))
-        if not parts:
+        parts = map(_as_table, self.read(self.names if names is None else list(names)))
+        if not (tables := [part for part in parts if part.num_rows]):
             raise self.empty()
-        return pa.concat_tables(parts, promote_options="permissive")
+        return pa.concat_tables(tables, promote_options="permissive")
 
     def empty(self) -> InputError:
         """The error for a table without rows."""
@@ -189,6 +193,10 @@ class Source:
                 f"{self.origin or 'the table'} has no column {absent[0]!r} to leave out"
             )
         return replace(self, names=tuple(n for n in self.names if n not in left_out))
+
+
+def _as_table(part: pa.Table | pa.RecordBatch) -> pa.Table:
+    return part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -225,10 +233,9 @@ def source_of_memory(X: Any) -> Source:
         check_distinct_names(names)
         return _source_of_columns({n: X.iloc[:, i] for i, n in enumerate(names)}, len(X))
     if hasattr(kind, "__arrow_c_stream__"):
-        try:
-            table = X if isinstance(X, pa.Table) else pa.table(X)
-        except pa.ArrowInvalid:  # a type that only its library has, such as integers of 128 bits
-            return _source_of_columns({n: X[n].to_list() for n in X.columns}, len(X))
+        if hasattr(kind, "get_columns"):  # polars
+            return _source_of_columns({n: X[n] for n in X.columns}, len(X))
+        table = X if isinstance(X, pa.Table) else pa.table(X)
         check_distinct_names(table.column_names)
         require_columns(table.num_columns, table.shape)
         return source_of_table(table)
@@ -239,7 +246,7 @@ def source_of_memory(X: Any) -> Source:
         )
     if hasattr(X, "tocsr"):
         raise InputError("Sparse data is not supported; use X.toarray() to give a dense array")
-    array = plain_array(X)
+    array = unmasked(X)
     if array.dtype.names:
         return _source_of_columns({n: array[n] for n in array.dtype.names}, len(array))
     if array.ndim != 2:
@@ -290,8 +297,11 @@ def array_of(name: str, values: Any) -> Any:
     if hasattr(values, "iloc"):
         return _array_of_series(name, values)
     if hasattr(values, "__arrow_c_stream__"):
-        return pa.chunked_array(values)
-    array = plain_array(values)
+        try:
+            return pa.chunked_array(values)
+        except pa.ArrowInvalid:  # a type that only its library has, such as integers of 128 bits
+            return array_of_objects(name, values.to_list())
+    array = unmasked(values)
     family = array.dtype.kind
     if family in "iuf":
         return pa.array(np.ascontiguousarray(array, array.dtype.newbyteorder("=")))
@@ -317,7 +327,7 @@ def _array_of_series(name: str, series: Any) -> Any:
         return array_of_objects(name, series.tolist())
 
 
-def plain_array(X: Any) -> Any:
+def unmasked(X: Any) -> Any:
     """Plain numpy array; masked cells become missing."""
     if not isinstance(X, np.ma.MaskedArray):
         return np.asarray(X)

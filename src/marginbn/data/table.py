@@ -160,18 +160,24 @@ def as_table(
     source = X if isinstance(X, Source) else source_of_memory(X)
     source = source if names is None else source.renamed(names)
     wanted = resolve_kinds(kinds, source.names)
-    return read_rows(source.whole(), source, dict(zip(source.names, wanted, strict=True)))
+    rows = source.whole() if source.origin else None
+    return read_rows(rows, source, dict(zip(source.names, wanted, strict=True)))
 
 
-def read_rows(rows: pa.Table, source: Source, wanted: Mapping[str, WantedKind | None]) -> Table:
-    """Columns of rows in memory, of the kinds that are wanted; None is to be found out."""
-    plain = {name: read_as(kind) or source.kinds.get(name) for name, kind in wanted.items()}
-    if not source.is_text:
-        rows = rows.select(list(plain))
-        rows = pa.table({name: encoded_texts(rows.column(name)) for name in plain})
-    readings = [p.decide() for p in profile_block(rows, plain, source.is_text).values()]
-    table: Table = source.answer(partial(read_block, readings=readings), rows)
-    return table
+def read_rows(
+    rows: pa.Table | None, source: Source, wanted: Mapping[str, WantedKind | None]
+) -> Table:
+    """Columns of rows in memory, of the kinds that are wanted; None is to be found out. Without
+    rows each column is read from the source when it is its turn, so that no two are converted.
+    """
+    columns: list[Column] = []
+    for name, kind in wanted.items():
+        column = (source.whole([name]) if rows is None else rows).column(name)
+        block = pa.table({name: column if source.is_text else encoded_texts(name, column)})
+        own = {name: read_as(kind) or source.kinds.get(name)}
+        readings = [profile_block(block, own, source.is_text)[name].decide()]
+        columns += source.answer(partial(read_block, readings=readings), block).columns
+    return Table(tuple(columns))
 
 
 def read_block(block: pa.Table, first_row: int, readings: Sequence[ColumnReading]) -> Table:

@@ -469,12 +469,14 @@ class TrainingRows:
         codes = _room((len(variables), self.n_samples), dtype)
         if own:
             codes[0] = found.class_codes[self.cost.kept]
-        preparation, dropping = self.preparation, self.cost.dropping_columns
+        encode = partial(_codes_of, coding, self.cost.dropping_columns, dtype)
+        prepare, names = self.preparation.apply, self.preparation.used_names
+        if found.is_whole:
+            blocks = iter([encode(self.prepared)])
+        else:
+            blocks = found.each(lambda table: encode(prepare(table)), names)
         end = 0
-        for block in found.each(
-            lambda table: _codes_of(preparation.apply(table), coding, dropping, dtype),
-            preparation.used_names,
-        ):
+        for block in blocks:
             codes[len(own) :, end : end + block.shape[1]] = block
             end += block.shape[1]
         data = codes.T if self.n_samples > PIECE else np.ascontiguousarray(codes.T, np.int32)
@@ -494,10 +496,10 @@ def _missing_of(found: Survey, preparation: Preparation) -> Places:
     pairs = [(name, found.missing.get(plan.name)) for plan in plans for name in plan.result_names]
     missing = {name: places for name, places in pairs if places is not None}
     wordy = Preparation(tuple(p for p in plans if is_amount_kind(p.kind) and p.merged))
-    names = wordy.used_names
-    masks = found.each(lambda t: [c.missing for c in wordy.apply(t).columns], names)
-    for name, own in zip(names, zip(*masks, strict=True), strict=True) if names else ():
-        missing[name] = np.concatenate(own)
+    if names := wordy.used_names:
+        masks = found.each(lambda t: [c.missing for c in wordy.apply(t).columns], names)
+        for name, own in zip(names, zip(*masks, strict=True), strict=True):
+            missing[name] = np.concatenate(own)
     return missing
 
 
@@ -510,17 +512,16 @@ def _room(shape: tuple[int, int], dtype: Any) -> NDArray[np.integer]:
 
 
 def _codes_of(
-    table: Table, coding: TableCoding, dropping: Sequence[str], dtype: Any
+    coding: TableCoding, dropping: Sequence[str], dtype: Any, table: Table
 ) -> NDArray[np.integer]:
     """Codes (n_features, n_rows) of the rows of a block that have values where they must."""
-    if dropping:
-        kept = table.select(dropping).complete
-        table = table if kept.all() else table.take(np.flatnonzero(kept))
-    codes = np.empty((len(coding.columns), table.n_rows), dtype=dtype)
+    kept = table.select(dropping).complete if dropping else np.ones(table.n_rows, np.bool_)
+    codes = np.empty((len(coding.columns), int(kept.sum())), dtype=dtype)
     for out, own, column in zip(codes, coding.columns, table.columns, strict=True):
         found = own.encode(column)
+        found = found if kept.all() else found[kept]
         if found.min(initial=0) < 0:  # would become another state
-            if column.missing.any():
+            if column.missing[kept].any():
                 raise InputError(f"column {own.name!r} has missing values; set missing='state'")
             raise InputError(f"column {own.name!r} changed between two passes over the table")
         out[:] = found

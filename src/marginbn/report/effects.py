@@ -19,13 +19,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marginbn.classifiers import BaseBNClassifier
 from marginbn.data.columns import Column
 from marginbn.data.labelled import LabelledTable
+from marginbn.data.table import Table
 from marginbn.exceptions import ProblemTooLargeError
 from marginbn.network.explain import influence
 from marginbn.network.wording import name_group
@@ -125,9 +127,10 @@ def measure_effects(
     counts = [classifier.n_samples_ * joint for joint in joints]
     columns: Sequence[Column | None] = [None] * len(joints)
     if rows is not None:
+        prepared = classifier.prepare(rows.features)
         if not is_weighted(classifier):  # a band of counted rows would miss the curve
-            counts = count_by_class(classifier, rows)
-        columns = classifier.prepare(rows.features).columns
+            counts = count_by_class(classifier, prepared, rows.labels)
+        columns = prepared.columns
     return tuple(
         Effect(i + 1, joint, count, _axis(classifier, i, joint, column))
         for i, (joint, count, column) in enumerate(zip(joints, counts, columns, strict=True))
@@ -142,11 +145,13 @@ def is_weighted(classifier: BaseBNClassifier) -> bool:
     )
 
 
-def count_by_class(classifier: BaseBNClassifier, rows: LabelledTable) -> list[FloatArray]:
+def count_by_class(
+    classifier: BaseBNClassifier, prepared: Table, labels: NDArray[Any]
+) -> list[FloatArray]:
     """By feature: rows (n_classes, n_states); rows of unknown classes or states are not counted."""
-    codes = classifier.coding_.encode(classifier.prepare(rows.features))
+    codes = classifier.coding_.encode(prepared)
     place = {str(label): c for c, label in enumerate(classifier.classes_.tolist())}
-    classes = np.array([place.get(str(label), -1) for label in rows.labels.tolist()])
+    classes = np.array([place.get(str(label), -1) for label in labels.tolist()])
     tables = []
     for i, arity in enumerate(classifier.network_.arities[1:]):
         known = (classes >= 0) & (codes[:, i] >= 0)
