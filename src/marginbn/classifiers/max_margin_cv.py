@@ -39,7 +39,6 @@ from marginbn.classifiers.search import (
     SearchingBNClassifier,
     gamma_from_probability,
     no_arcs,
-    stamp_of,
 )
 from marginbn.classifiers.validation import (
     as_grid,
@@ -52,7 +51,7 @@ from marginbn.classifiers.validation import (
     seed_of,
 )
 from marginbn.data.columns import as_input_errors
-from marginbn.data.encode import EncodedTraining
+from marginbn.data.encode import EncodedTraining, IsLate
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.training import TrainingRows, encode_training
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
@@ -214,7 +213,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         """The unfitted classifier of the setting that was chosen."""
         return self.with_setting(self.max_parents_, self.gamma_)
 
-    def build_problem(self, data: EncodedData) -> StructureProblem:
+    def build_problem(self, data: EncodedData, is_late: IsLate | None = None) -> StructureProblem:
         """That of the setting that was chosen."""
         return self.with_choice().build_problem(data)
 
@@ -236,9 +235,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             return replace(self._count(rows, training, no_arcs(data)), choice=choice)
         problem = self.with_setting(choice.max_parents, choice.gamma).build_problem(data)
         start = self._solve_above(problem, choice.gamma, budget.part(0.5))
-        how, before = self._how_to_search(budget.share(1, None), start), stamp_of(self.certificate)
-        result = solve_structure(problem, **how)
-        evidence = self._evidence(result, data, before)
+        result, evidence = self._solve(problem, data, budget.share(1, None), start)
         counted = self._count(rows, training, result.structure, result)
         return replace(counted, evidence=evidence, choice=choice)
 
