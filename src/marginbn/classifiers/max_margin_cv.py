@@ -171,7 +171,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     cv_results_ : dict of arrays
         ``gamma``, ``max_parents``, ``mean_test_score``, ``std_test_score``, ``max_gap`` and
         ``split<k>_test_score``, one entry per setting. Larger scores are better: of a loss, the
-        negative.
+        negative. NaN for what ``time_limit`` left no time to try, with an
+        :class:`OptimalityWarning`.
 
     Examples
     --------
@@ -248,7 +249,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         gammas = [larger for larger in self._gamma_grid() if larger > gamma]
         nearest: Structure | None = None
         with suppress(KeyboardInterrupt):
-            for _, result in self._solve_path(problem, gammas, budget):
+            for _, result in self._solve_path(problem, gammas, budget, lambda: budget.left() <= 0):
                 nearest = result.structure
         return nearest
 
@@ -257,9 +258,11 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         problem: StructureProblem,
         gammas: Sequence[float],
         budget: Budget,
+        is_late: IsLate,
         per_solve: float | None = None,
     ) -> Iterator[tuple[float, SolveResult]]:
-        """Solve for every gamma, the largest (easiest) first, each from the structure before it.
+        """Solve for every gamma, the largest (easiest) first, each from the structure before it,
+        until it is late.
 
         ``per_solve`` seconds of work for each, where it is counted; see ``budget.py``.
         """
@@ -270,6 +273,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         counts = search.solver in ("auto", "branch_bound") and problem.candidates.max_parents <= 2
         by_clock = None if counts else search.inner_time_limit
         for i, gamma in enumerate(sorted(gammas, reverse=True)):
+            if is_late():
+                return
             work = share_of(work_left, len(gammas) - i, search.inner_time_limit)
             result = solve_structure(
                 problem.with_gamma(gamma),
@@ -291,7 +296,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         complete, if there are any.
 
         A task ends when its round of ``n_jobs`` tasks should, but workers take a while to start:
-        each of its solves has half of an even part in any case.
+        each of its solves has half of an even part in any case. When the time of all is over, no
+        solve begins but the first of all.
         """
         seed = seed_of(self.random_state)
         splits = (
@@ -301,7 +307,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         n_jobs, n_gammas = effective_n_jobs(self.n_jobs), len(self._gamma_grid())
         rounds = math.ceil(len(tasks) / n_jobs)
         least = max(0.5 * budget.left() / (rounds * n_gammas), SHORTEST)
-        budget = replace(budget, least=least)
+        budget = whole = replace(budget, least=least)
         search = self.search_settings()
         left = math.inf if self.time_limit is None else 0.5 * self.time_limit
         work = share_of(left / RESERVE, len(tasks) * n_gammas, search.inner_time_limit)
@@ -309,7 +315,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         worker = copy(self)  # a callback is for the last search; it need not be fit for a process
         worker.search = replace(search, callback=None, dask=None)
         calls = [
-            (rows, *splits[fold], k, fold, budget.part((task // n_jobs + 1) / rounds), work)
+            (rows, *splits[fold], k, fold, budget.part((task // n_jobs + 1) / rounds), whole, work)
             for task, (k, fold) in enumerate(tasks)
         ]
         try:
@@ -351,19 +357,32 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         max_parents: int,
         fold: int,
         budget: Budget,
-        work: float | None = None,
+        whole: Budget,
+        work: float | None,
     ) -> FoldPath:
-        """Validation scores along the gamma grid on one training part."""
+        """Validation scores along the gamma grid on one training part; NaN where it was late."""
         grid = self._gamma_grid()
+        scores, gaps = dict.fromkeys(grid, math.nan), dict.fromkeys(grid, math.nan)
+        is_needed = (fold, max_parents) == (
+            0,
+            self._parent_grid()[0],
+        )  # something must be there to choose
+
+        def is_late() -> bool:
+            is_enough = not is_needed or not all(map(math.isnan, scores.values()))
+            return is_enough and whole.left() <= 0
+
+        if is_late():
+            return FoldPath(max_parents, fold, tuple(scores.values()), tuple(gaps.values()))
         training, held_out = encode_training(rows.take(train), self.missing), rows.take(test)
         score = self._scorer(training, held_out)
-        scores, gaps = dict.fromkeys(grid, 0.0), dict.fromkeys(grid, 0.0)
         if training.data.n_classes == 1:  # nothing to choose in such a fold
             structure = no_arcs(training.data)
             scores = {gamma: score(gamma, structure) for gamma in grid}
+            gaps = dict.fromkeys(grid, 0.0)
         else:
             problem = self.with_setting(max_parents, grid[0]).build_problem(training.data)
-            for gamma, result in self._solve_path(problem, grid, budget, work):
+            for gamma, result in self._solve_path(problem, grid, budget, is_late, work):
                 scores[gamma], gaps[gamma] = score(gamma, result.structure), result.gap
         return FoldPath(max_parents, fold, tuple(scores.values()), tuple(gaps.values()))
 
@@ -391,14 +410,25 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         scores = np.array([[path.scores for path in group] for group in by_limit])
         gaps = np.array([[path.gaps for path in group] for group in by_limit])
         table = scores.transpose(0, 2, 1).reshape(len(settings), -1)  # (settings, folds)
-        mean = table.mean(axis=1)
-        best = choose(mean, settings)
+        tried = ~np.isnan(table)
+        complete = tried.all(axis=0)
+        if not complete.any():
+            complete[tried.sum(axis=0).argmax()] = True
+        mean = table[:, complete].mean(axis=1)
+        if not tried.all():
+            warn_user(
+                f"time_limit ended the validation: {np.isfinite(mean).sum()} of {len(settings)} "
+                f"settings are compared, on {complete.sum()} of {len(complete)} folds; a larger "
+                "time_limit compares them all",
+                OptimalityWarning,
+            )
+        best = choose(np.where(np.isnan(mean), -np.inf, mean), settings)
         results = {
             "max_parents": np.array([k for k, _ in settings]),
             "gamma": np.array([gamma for _, gamma in settings]),
             "mean_test_score": mean,
-            "std_test_score": table.std(axis=1),
-            "max_gap": gaps.max(axis=1).reshape(-1),
+            "std_test_score": table[:, complete].std(axis=1),
+            "max_gap": gaps[:, complete].max(axis=1).reshape(-1),
             **{f"split{f}_test_score": table[:, f] for f in range(table.shape[1])},
         }
         return GridChoice(*settings[best], float(mean[best]), results)
