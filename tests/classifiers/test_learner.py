@@ -23,10 +23,13 @@ from marginbn import (
     load_model,
     make_report,
     save_model,
+    verify_certificate,
     verify_model,
 )
 from marginbn.classifiers import learner as learner_module
 from marginbn.data.table import as_table
+from marginbn.proof.certificate import read_certificate
+from marginbn.proof.theorem import Statement
 from marginbn.report.learned import summarise
 from marginbn.scoring import climbing
 
@@ -212,14 +215,23 @@ def test_wrong_parameters_are_named(parameters: dict[str, Any], message: str) ->
         BayesianNetworkLearner(**parameters).fit(chain(30))
 
 
-def test_scores_obey_the_limit() -> None:
-    """Sets of one parent are scored whatever the time; the verdict is about these."""
+def test_scores_obey_the_limit(tmp_path: Path) -> None:
+    """Even sets of one parent are not all scored; bound and certificate do not claim it."""
+    proof = tmp_path / "proof.cert"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        learner = BayesianNetworkLearner(time_limit=1e-9).fit(chain())
-    assert any("networks of at most 1 parent per variable" in str(w.message) for w in caught)
+        learner = BayesianNetworkLearner(time_limit=1e-9, certificate=proof).fit(chain())
+    said = [str(w.message) for w in caught]
+    assert any("networks of at most 1 parent per variable" in text for text in said)
+    assert any("not all parent sets are compared" in text for text in said)
     assert learner.max_parents_ == 1
     assert max(map(len, learner.structure_.parents)) <= 1
+    best = BayesianNetworkLearner(max_parents=1).fit(chain())
+    assert learner.status_ == "time_limit"
+    assert learner.bound_ >= best.objective_ > learner.objective_
+    assert Statement.of(read_certificate(proof)).listed == learner.n_candidates_
+    assert verify_certificate(proof)
+    assert "another statement" in verify_model(learner, proof).reason
 
 
 def test_a_limit_is_a_normal_ending(monkeypatch: pytest.MonkeyPatch) -> None:

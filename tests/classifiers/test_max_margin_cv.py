@@ -10,7 +10,13 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 from clock import Clock
-from marginbn import InputError, MaxMarginBNClassifier, MaxMarginBNClassifierCV, Search
+from marginbn import (
+    InputError,
+    MaxMarginBNClassifier,
+    MaxMarginBNClassifierCV,
+    OptimalityWarning,
+    Search,
+)
 from marginbn.classifiers.max_margin_cv import SCORINGS
 from marginbn.solvers.solve import solve_structure
 
@@ -79,7 +85,8 @@ def test_the_final_solve_starts_from_larger_gammas(monkeypatch: pytest.MonkeyPat
         calls.append((problem.gamma, start, result))
         return result
 
-    monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", solve)
+    for module in ("max_margin_cv", "search"):
+        monkeypatch.setattr(f"marginbn.classifiers.{module}.solve_structure", solve)
     monkeypatch.setattr(
         "marginbn.classifiers.max_margin_cv.choose", lambda *_: 0
     )  # the least gamma
@@ -123,7 +130,8 @@ def test_the_whole_fit_keeps_the_total_limit(clock: Clock, monkeypatch: pytest.M
         clock.now += time_limit or math.inf
         return solve_structure(*args, time_limit=None, **options)
 
-    monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", solve)
+    for module in ("max_margin_cv", "search"):
+        monkeypatch.setattr(f"marginbn.classifiers.{module}.solve_structure", solve)
     monkeypatch.setattr(
         "marginbn.classifiers.max_margin_cv.choose", lambda *_: 0
     )  # the least gamma
@@ -132,6 +140,30 @@ def test_the_whole_fit_keeps_the_total_limit(clock: Clock, monkeypatch: pytest.M
     assert sum(limits[:18]) == pytest.approx(30)
     assert sum(limits[18:-1]) == pytest.approx(15)
     assert clock.now - begin == pytest.approx(60)
+
+
+def test_a_late_validation_chooses_from_what_it_tried(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fifth solve takes all the time: one of two settings of one fold is left out, and so are
+    the other folds; nothing is solved between the choice and the final search."""
+    X, y = rows()
+    calls = []
+
+    def solve(*args: Any, time_limit: float | None = None, **options: Any) -> Any:
+        calls.append(time_limit)
+        clock.now += 100.0 * (len(calls) == 5)
+        return solve_structure(*args, time_limit=None, **options)
+
+    for module in ("max_margin_cv", "search"):
+        monkeypatch.setattr(f"marginbn.classifiers.{module}.solve_structure", solve)
+    clf = classifier(gammas=(1.0, 2.0, 4.0), time_limit=60.0)
+    with pytest.warns(OptimalityWarning, match="5 of 6 settings are compared, on 1 of 3 folds"):
+        clf.fit(X, y)
+    assert len(calls) == 5 + 1
+    means = clf.cv_results_["mean_test_score"]
+    assert np.isnan(means).tolist() == [False] * 3 + [True, False, False]
+    assert clf.best_score_ == np.nanmax(means)
 
 
 def test_ctrl_c_on_the_path_leads_to_the_final_solve(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +182,8 @@ def test_ctrl_c_on_the_path_leads_to_the_final_solve(monkeypatch: pytest.MonkeyP
             args = args[:1]
         return solve_structure(*args, **options)
 
-    monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", interrupt)
+    for module in ("max_margin_cv", "search"):
+        monkeypatch.setattr(f"marginbn.classifiers.{module}.solve_structure", interrupt)
     clf = classifier(gammas=(1.0, 2.0, 4.0)).fit(X, y)
     assert len(calls) == 3 * 2 * 3 + 2 + 1
     assert clf.status_ == "optimal"

@@ -232,3 +232,36 @@ def test_a_score_without_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_equal(local_scores(data, "own", 2), local_scores(data, "aic", 2))
     with pytest.raises(InputError, match="max_parents must be given for score='own'"):
         local_scores(data, "own")
+
+
+@pytest.mark.parametrize("score", ["bic", "aic", "bdeu", "k2"])
+@pytest.mark.parametrize("class_restricted", [False, True])
+def test_what_is_not_scored_in_time_counts_in_the_bound(class_restricted: bool, score: str) -> None:
+    """Wherever the scores end: of sets of one free member some are there, and the bound holds for
+    all."""
+    data = random_data(5, n_variables=6)
+    limit = 1 + class_restricted
+    every = enumerated(data, score, limit, class_restricted=class_restricted)
+    best, known = solve_structure(every).objective, as_dict(every)
+    n_partial, looks = 0, 0
+    while True:
+        late = iter([False] * looks)
+        found = local_scores(
+            data,
+            score,
+            limit,
+            class_restricted=class_restricted,
+            is_late=lambda late=late: next(late, True),  # type: ignore[misc]
+        )
+        result = solve_structure(found)
+        assert result.bound >= best - 1e-9 * abs(best)
+        if not found.unscored:
+            break
+        own = as_dict(found)
+        assert own == pytest.approx({key: known[key] for key in own})
+        assert {child for child, _ in own} == set(range(6))
+        assert result.status == "time_limit"
+        assert found.unscored == pytest.approx(result.bound - result.objective, rel=1e-6)
+        looks, n_partial = looks + 1, n_partial + 1
+    assert n_partial > 3
+    assert_equal(found, every)

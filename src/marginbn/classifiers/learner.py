@@ -8,7 +8,7 @@ categories, missing values) is what the classifiers do with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, get_args
@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers.base import Fitted
 from marginbn.classifiers.budget import half_used, time_for_search
-from marginbn.classifiers.search import ScoreParameter, SearchingEstimator, stamp_of
+from marginbn.classifiers.search import ScoreParameter, SearchingEstimator
 from marginbn.classifiers.validation import (
     check_count,
     check_positive,
@@ -31,6 +31,7 @@ from marginbn.classifiers.validation import (
     seed_of,
 )
 from marginbn.data.discretize import N_BINS
+from marginbn.data.encode import IsLate
 from marginbn.data.labelled import MissingPolicy
 from marginbn.data.table import Table
 from marginbn.data.training import TrainingRows
@@ -42,7 +43,6 @@ from marginbn.problem.candidates import Arc, resolve_arcs
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import SCORES
-from marginbn.solvers import solve_structure
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -185,9 +185,8 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
                 "time_limit allows more",
                 OptimalityWarning,
             )
-        how = self._how_to_search(time_for_search(self.time_limit, rows.elapsed()))
-        before = stamp_of(self.certificate)
-        result = solve_structure(problem, **how)
+        seconds = time_for_search(self.time_limit, rows.elapsed())
+        result, evidence = self._solve(problem, data, seconds)
         fitted = Fitted(
             np.empty(0),
             training.coding,
@@ -197,7 +196,7 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
             result,
             data.n_samples,
             rows.cost.n_dropped,
-            self._evidence(result, data, before),
+            evidence,
         )
         return self.restore(fitted)
 
@@ -205,9 +204,7 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
         """Required and forbidden arcs by index."""
         return resolve_arcs(names, self.required_arcs, self.forbidden_arcs, self.tiers)
 
-    def build_problem(
-        self, data: EncodedData, is_late: Callable[[], bool] | None = None
-    ) -> StructureProblem:
+    def build_problem(self, data: EncodedData, is_late: IsLate | None = None) -> StructureProblem:
         """What is maximised over which structures; of fewer parents if it is late."""
         return self._local_scores(data, is_late=is_late)
 

@@ -31,7 +31,6 @@ from marginbn.classifiers.search import (
     SearchingBNClassifier,
     gamma_from_probability,
     no_arcs,
-    stamp_of,
 )
 from marginbn.classifiers.validation import (
     as_grid,
@@ -44,6 +43,7 @@ from marginbn.classifiers.validation import (
     seed_of,
 )
 from marginbn.data.columns import as_input_errors
+from marginbn.data.encode import IsLate
 from marginbn.data.labelled import LabelledTable, Split, validation_splits
 from marginbn.data.training import TrainingRows, encode_training
 from marginbn.exceptions import InputError, OptimalityWarning, warn_user
@@ -164,7 +164,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     cv_results_ : dict of arrays
         ``gamma``, ``max_parents``, ``mean_test_score``, ``std_test_score``, ``max_gap`` and
         ``split<k>_test_score``, one entry per setting. Larger scores are better: of a loss, the
-        negative.
+        negative. NaN for what ``time_limit`` left no time to try, with an
+        :class:`OptimalityWarning`.
 
     Examples
     --------
@@ -202,7 +203,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         shared = {name: own[name] for name in known if name in own}
         return MaxMarginBNClassifier(**{**shared, "max_parents": max_parents, "gamma": gamma})
 
-    def build_problem(self, data: EncodedData) -> StructureProblem:
+    def build_problem(self, data: EncodedData, is_late: IsLate | None = None) -> StructureProblem:
         """That of the setting that was chosen."""
         return self.with_setting(self.max_parents_, self.gamma_).build_problem(data)
 
@@ -222,11 +223,10 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         if data.n_classes == 1:
             return replace(self._count(rows, training, no_arcs(data)), choice=choice)
         problem = self.with_setting(choice.max_parents, choice.gamma).build_problem(data)
-        start = self._solve_above(problem, choice.gamma, 0.5 * (limit - rows.elapsed()))
-        how = self._how_to_search(share_of(limit - rows.elapsed(), 1, None), start)
-        before = stamp_of(self.certificate)
-        result = solve_structure(problem, **how)
-        evidence = self._evidence(result, data, before)
+        left = limit - rows.elapsed()
+        start = self._solve_above(problem, choice.gamma, 0.5 * left)
+        seconds = share_of(limit - rows.elapsed(), 1, None)
+        result, evidence = self._solve(problem, data, seconds, start)
         counted = self._count(rows, training, result.structure, result, evidence)
         return replace(counted, choice=choice)
 
@@ -239,7 +239,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         gammas = [larger for larger in self._gamma_grid() if larger > gamma]
         nearest: Structure | None = None
         with suppress(KeyboardInterrupt):
-            for _, result in self._solve_path(problem, gammas, left):
+            end = monotonic() + left
+            for _, result in self._solve_path(problem, gammas, left, lambda: monotonic() > end):
                 nearest = result.structure
         return nearest
 
@@ -248,9 +249,11 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         problem: StructureProblem,
         gammas: Sequence[float],
         left: float,
+        is_late: IsLate,
         per_solve: float | None = None,
     ) -> Iterator[tuple[float, SolveResult]]:
-        """Solve for every gamma, the largest (easiest) first, each from the structure before it.
+        """Solve for every gamma, the largest (easiest) first, each from the structure before it,
+        until it is late.
 
         They have ``left`` seconds together, and ``per_solve`` seconds of work each where it is
         counted; see ``budget.py``.
@@ -263,6 +266,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         counts = search.solver in ("auto", "branch_bound") and problem.candidates.max_parents <= 2
         by_clock = None if counts else search.inner_time_limit
         for i, gamma in enumerate(sorted(gammas, reverse=True)):
+            if is_late():
+                return
             work = share_of(work_left, len(gammas) - i, search.inner_time_limit)
             result = solve_structure(
                 problem.with_gamma(gamma),
@@ -281,12 +286,14 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
 
     def _validate(self, rows: LabelledTable, left: float) -> list[FoldPath]:
         """All folds and parent limits, in parallel if asked to; Ctrl-C keeps the folds that are
-        complete, if there are any. They have ``left`` seconds, and half as many seconds of work.
+        complete, if there are any. They have ``left`` seconds, and half as many seconds of work;
+        when these are over, no solve begins but the first of all.
         """
         if self.cv is None:
             splits = validation_splits(rows.labels, seed_of(self.random_state))
         else:
             splits = given_splits(rows, self.cv)
+        end = monotonic() + left
         tasks = [(k, fold) for fold in range(len(splits)) for k in self._parent_grid()]
         search, n_gammas = self.search_settings(), len(self._gamma_grid())
         rounds = math.ceil(len(tasks) / effective_n_jobs(self.n_jobs))
@@ -299,8 +306,8 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             answers = without_interrupting_children(
                 Parallel(n_jobs=self.n_jobs, return_as="generator"),
                 (
-                    delayed(worker._validate_fold)(rows, splits[fold], k, fold, left / rounds, work)
-                    for k, fold in tasks
+                    delayed(worker._validate_fold)(rows, splits[f], k, f, left / rounds, end, work)
+                    for k, f in tasks
                 ),
             )
             began = monotonic()
@@ -333,10 +340,20 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         max_parents: int,
         fold: int,
         left: float,
+        end: float,
         work: float | None,
     ) -> FoldPath:
-        """Validation scores along the gamma grid on one training part."""
+        """Validation scores along the gamma grid on one training part; NaN where it was late."""
         grid = self._gamma_grid()
+        scores, gaps = dict.fromkeys(grid, math.nan), dict.fromkeys(grid, math.nan)
+        is_first = (fold, max_parents) == (0, self._parent_grid()[0])  # there must be a choice
+
+        def is_late() -> bool:
+            is_enough = not (is_first and all(map(math.isnan, scores.values())))
+            return is_enough and monotonic() > end
+
+        if is_late():
+            return FoldPath(max_parents, fold, tuple(scores.values()), tuple(gaps.values()))
         (train, test), of_rows = split, SCORINGS[self.scoring]
         training, held_out = encode_training(rows.take(train), self.missing), rows.take(test)
         codes = with_class_column(training.coding.encode(held_out.features))
@@ -348,12 +365,13 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             return float(np.average(of_rows(posterior, truth), weights=held_out.weights))
 
         if training.data.n_classes == 1:  # nothing to choose in such a fold
-            scores = (score(no_arcs(training.data)),) * len(grid)
-            return FoldPath(max_parents, fold, scores, (0.0,) * len(grid))
-        problem = self.with_setting(max_parents, grid[0]).build_problem(training.data)
-        found = dict(self._solve_path(problem, grid, left, work))
-        scores = tuple(score(found[gamma].structure) for gamma in grid)
-        return FoldPath(max_parents, fold, scores, tuple(found[gamma].gap for gamma in grid))
+            scores = dict.fromkeys(grid, score(no_arcs(training.data)))
+            gaps = dict.fromkeys(grid, 0.0)
+        else:
+            problem = self.with_setting(max_parents, grid[0]).build_problem(training.data)
+            for gamma, result in self._solve_path(problem, grid, left, is_late, work):
+                scores[gamma], gaps[gamma] = score(result.structure), result.gap
+        return FoldPath(max_parents, fold, tuple(scores.values()), tuple(gaps.values()))
 
     def _choose(self, rows: LabelledTable, left: float) -> GridChoice:
         """The setting of best score on held-out rows."""
@@ -364,14 +382,25 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         scores = np.array([[path.scores for path in group] for group in by_limit])
         gaps = np.array([[path.gaps for path in group] for group in by_limit])
         table = scores.transpose(0, 2, 1).reshape(len(settings), -1)  # (settings, folds)
-        mean = table.mean(axis=1)
-        best = choose(mean, settings)
+        tried = ~np.isnan(table)
+        complete = tried.all(axis=0)
+        if not complete.any():
+            complete[tried.sum(axis=0).argmax()] = True
+        mean = table[:, complete].mean(axis=1)
+        if not tried.all():
+            warn_user(
+                f"time_limit ended the validation: {np.isfinite(mean).sum()} of {len(settings)} "
+                f"settings are compared, on {complete.sum()} of {len(complete)} folds; a larger "
+                "time_limit compares them all",
+                OptimalityWarning,
+            )
+        best = choose(np.where(np.isnan(mean), -np.inf, mean), settings)
         results = {
             "max_parents": np.array([k for k, _ in settings]),
             "gamma": np.array([gamma for _, gamma in settings]),
             "mean_test_score": mean,
-            "std_test_score": table.std(axis=1),
-            "max_gap": gaps.max(axis=1).reshape(-1),
+            "std_test_score": table[:, complete].std(axis=1),
+            "max_gap": gaps[:, complete].max(axis=1).reshape(-1),
             **{f"split{f}_test_score": table[:, f] for f in range(table.shape[1])},
         }
         return GridChoice(*settings[best], float(mean[best]), results)

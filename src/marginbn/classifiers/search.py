@@ -79,33 +79,41 @@ class SearchingEstimator(TableEstimator):
         """Arcs that are required and forbidden, by index."""
         return resolve_arcs(names, self.required_arcs, self.forbidden_arcs)
 
-    def _how_to_search(
-        self, time_limit: float | None, start: Structure | None = None
-    ) -> dict[str, Any]:
-        """Arguments of :func:`~marginbn.solvers.solve.solve_structure` besides the problem."""
-        return {
-            "solver": self.search_settings(),
-            "time_limit": time_limit,
-            "start": start,
-            "seed": seed_of(self.random_state),
-            "n_jobs": self.n_jobs,
-            "certificate": self.certificate,
-        }
-
-    def _evidence(
-        self, result: SolveResult, data: EncodedData, before: tuple[int, int] | None
-    ) -> Evidence:
-        """What a certificate of this search can be compared with; a warning where the search ended
-        early. ``before`` is the stamp of the certificate's file before the search.
+    def _solve(
+        self,
+        problem: StructureProblem,
+        data: EncodedData,
+        time_limit: float | None,
+        start: Structure | None = None,
+    ) -> tuple[SolveResult, Evidence]:
+        """The answer, and what a certificate of it can be compared with; a warning where scoring or
+        search ended early.
         """
         from marginbn.proof.definition import define_data  # slow to import
 
+        before = stamp_of(self.certificate)
+        result = solve_structure(
+            problem,
+            self.search_settings(),
+            time_limit=time_limit,
+            start=start,
+            seed=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+            certificate=self.certificate,
+        )
+        if problem.unscored:
+            warn_user(
+                "time_limit ended the scoring: not all parent sets are compared, and the bound "
+                "counts what the others may add; a larger time_limit compares them all",
+                OptimalityWarning,
+            )
         warn_if_open(result)
         digest = None
         if self.certificate is not None and stamp_of(self.certificate) != before:
             with open(self.certificate, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return Evidence("search", define_data(data).fingerprint(), float(data.total_weight), digest)
+        own = define_data(data).fingerprint(), float(data.total_weight), digest
+        return result, Evidence("search", *own)
 
     def _local_scores(self, data: EncodedData, **options: Any) -> StructureProblem:
         """The problem of a decomposable score, the parameter ``score``."""
@@ -158,8 +166,8 @@ class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
     """Whether a single class leaves nothing to maximise."""
 
     @abstractmethod
-    def build_problem(self, data: EncodedData) -> StructureProblem:
-        """What is maximised over which structures."""
+    def build_problem(self, data: EncodedData, is_late: IsLate | None = None) -> StructureProblem:
+        """What is maximised over which structures; scores end where it is late."""
 
     def _learn(self, rows: TrainingRows) -> Fitted:
         training = self._encode(rows, half_used(self.time_limit, rows.elapsed))
@@ -168,11 +176,10 @@ class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
         limit = self.time_limit
         if limit is not None and self.parameters == "trained":
             limit *= SEARCHING
-        problem = self.build_problem(training.data)
-        how = self._how_to_search(time_for_search(limit, rows.elapsed()))
-        before = stamp_of(self.certificate)
-        result = solve_structure(problem, **how)
-        evidence = self._evidence(result, training.data, before)
+        is_late = None if limit is None else half_used(limit, rows.elapsed)
+        problem = self.build_problem(training.data, is_late)
+        seconds = time_for_search(limit, rows.elapsed())
+        result, evidence = self._solve(problem, training.data, seconds)
         return self._count(rows, training, result.structure, result, evidence)
 
     def _train(self, *given: Any) -> Any:
@@ -264,8 +271,8 @@ class GenerativeBNClassifier(SearchingBNClassifier):
         """Parameters by name."""
         return {**super().get_params(deep), "score": self.__dict__["score"]}
 
-    def build_problem(self, data: EncodedData) -> StructureProblem:
-        return self._local_scores(data, class_restricted=self.class_restricted)
+    def build_problem(self, data: EncodedData, is_late: IsLate | None = None) -> StructureProblem:
+        return self._local_scores(data, class_restricted=self.class_restricted, is_late=is_late)
 
 
 def gamma_from_probability(p: float) -> float:
@@ -352,8 +359,8 @@ class MaxMarginBNClassifier(SearchingBNClassifier):
         """
         return encode_cells(rows) if self.class_arcs == "all" else super()._encode(rows, is_late)
 
-    def build_problem(self, data: EncodedData) -> StructureProblem:
-        """The soft margin over all structures that are allowed."""
+    def build_problem(self, data: EncodedData, is_late: IsLate | None = None) -> StructureProblem:
+        """The soft margin over all structures that are allowed, however late it is."""
         required, forbidden = self.arcs(data.names)
         candidates = enumerate_candidates(
             data.n_variables,

@@ -268,13 +268,15 @@ def enumerate_candidates(
         class_arcs=class_arcs,
     )
     _check_class_arcs(rule)
+    varying = {*range(n_variables)} - {*constant}
     child: list[int] = []
     parents: list[tuple[int, ...]] = []
     for i in range(n_variables):
         must = {p for p, c in rule.required if c == i}
         must_not = {p for p, c in rule.forbidden if c == i}
-        every = _parent_sets(i, n_variables, rule, must)
-        own = [s for s in every if must.issubset(s) and must_not.isdisjoint(s)]
+        own = list(_parent_sets(i, varying, rule, must))
+        if must or must_not:
+            own = [s for s in own if must.issubset(s) and must_not.isdisjoint(s)]
         if not own:
             refuse_without_candidates(i, rule, called)
         child += [i] * len(own)
@@ -319,19 +321,17 @@ def has_class(feature: int, rule: CandidateRule) -> bool:
 
 
 def _parent_sets(
-    i: int, n_variables: int, rule: CandidateRule, must: set[int]
+    i: int, varying: set[int], rule: CandidateRule, must: set[int]
 ) -> Iterator[tuple[int, ...]]:
-    """Parent sets of variable i before arcs are looked at."""
+    """Parent sets of variable i before arcs are looked at; members vary, or are required."""
     if i == 0 or rule.class_arcs == "free" or not has_class(i, rule):
         yield ()
     if i in rule.constant and not must:
         return
-    pool = [v for v in range(n_variables) if v != i and (v not in rule.constant or v in must)]
+    fixed = (0,) if rule.class_restricted and i else ()
+    pool = sorted((varying | must) - {i, *fixed})
     if i == 0 and rule.class_arcs == "all":
         pool = [v for v in pool if not has_class(v, rule)]
-    fixed: tuple[int, ...] = ()
-    if rule.class_restricted and i != 0:
-        fixed, pool = (0,), [v for v in pool if v != 0]
     for size in range(min(rule.max_parents - len(fixed), len(pool)) + 1):
         yield from (s for rest in combinations(pool, size) if (s := (*fixed, *rest)))
 

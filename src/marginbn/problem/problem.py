@@ -66,6 +66,9 @@ class StructureProblem:
         states both, and its checker makes the numbers again. Solvers do not look at it.
     error
         How far rounding can have moved the linear score of a structure; counted in every bound.
+    unscored
+        How much parent sets that are allowed, but were not scored in time, may add to the best
+        structure of the candidates; counted in every bound.
 
     Examples
     --------
@@ -102,14 +105,16 @@ class StructureProblem:
     gamma: float = math.inf
     origin: tuple[EncodedData, LocalScore] | None = None
     error: float = 0.0
+    unscored: float = 0.0
 
     def __post_init__(self) -> None:
         if self.linear.shape != (self.candidates.n_candidates,):
             raise InputError("linear must hold one score per candidate")
         if not np.isfinite(self.linear).all():
             raise InputError("linear scores must be finite")
-        if not 0 <= self.error < math.inf:
-            raise InputError(f"error must be a number of at least 0, got {self.error}")
+        for name in ("error", "unscored"):
+            if not 0 <= (value := getattr(self, name)) < math.inf:
+                raise InputError(f"{name} must be a number of at least 0, got {value}")
         if self.margins is not None:
             if not (self.gamma > 0 and math.isfinite(self.gamma)):
                 raise InputError(f"gamma must be a positive finite number, got {self.gamma}")

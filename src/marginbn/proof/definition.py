@@ -90,13 +90,15 @@ MOST_COMPARED = 20_000
 
 def define_candidates(problem: StructureProblem) -> Candidates:
     """The rule alone where it makes the same list, and with a list where it makes more; of a list
-    of one's own the list.
+    of one's own, and of one for which time was too short, the list.
     """
     own, rule = problem.candidates, problem.candidates.rule
     if problem.is_linear and problem.origin is None:
         return Candidates(None)
     listed = tuple(tuple(own.parents[k] for k in own.group(i)) for i in range(own.n_variables))
-    if rule is None or any(problem.variables[v].arity > 1 for v in rule.constant):
+    if rule is None or problem.unscored:
+        return Candidates(None, listed)
+    if any(problem.variables[v].arity > 1 for v in rule.constant):
         return Candidates(None, listed)
     kinds: Any = {"class_restricted": rule.class_restricted, "class_arcs": rule.class_arcs}
     most = count_candidates(own.n_variables, rule.max_parents, **kinds)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from marginbn.problem.candidates import MAX_CANDIDATES, Arc
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.masks import masks_of, set_sizes
 from marginbn.scoring.kernels.levels import Level, extend_sets, weigh_members
-from marginbn.scoring.sums import SetSums, states_of
+from marginbn.scoring.sums import IsLate, SetSums, exact_values, states_of
 
 TOLERANCE = 1e-9
 """Relative to the total weight: scores that differ by less are compared again later."""
@@ -68,11 +69,20 @@ class Lattice:
         return int(set_sizes(self.base)[0])
 
 
+class KeptSets(NamedTuple):
+    """Parent sets of one child, with their scores and what rounding can have done to these."""
+
+    masks: WordArray
+    doubtful: BoolArray
+    values: FloatArray
+    errors: FloatArray
+
+
 class Climb:
     """The search for the parent sets of one child.
 
-    ``kept`` holds, per level, the parent sets that no subset dominates; ``doubtful`` marks those
-    whose best subset is as good but for rounding.
+    ``kept`` holds, per level, the parent sets that no subset dominates with their exact scores;
+    ``doubtful`` marks those whose best subset is as good but for rounding.
     """
 
     def __init__(self, lattice: Lattice, sums: SetSums, most: int) -> None:
@@ -84,11 +94,16 @@ class Climb:
         self.size = lattice.n_base
         base, empty = lattice.base, np.zeros_like(lattice.base)
         first = [empty, base][not lattice.empty : 2 if self.size <= most else 1]
-        self.kept, self.doubtful = [np.concatenate(first)], [np.ones(len(first), dtype=bool)]
+        self.kept: list[KeptSets] = []
+        self._keep(np.concatenate(first), np.ones(len(first), dtype=bool))
         best = np.array([max(self._score_of(mask) for mask in first)])
         no_limit = np.array([np.inf])
-        level = self._judge(empty, best, np.zeros((1, 0)), no_limit, first=True)
+        level, _ = self._judge(empty, best, np.zeros((1, 0)), no_limit)
         self.level = keep_sets(level, np.full(len(level.masks), self.size <= most))
+
+    def _keep(self, masks: WordArray, doubtful: BoolArray) -> None:
+        values, errors = exact_values(self._sums, self.lattice.child, masks)
+        self.kept.append(KeptSets(masks, doubtful, values, errors))
 
     def _score_of(self, mask: WordArray) -> float:
         child, sums = self.lattice.child, self._sums
@@ -110,7 +125,15 @@ class Climb:
     @property
     def n_bytes(self) -> int:
         """Bytes of what is stored."""
-        return sum(v.nbytes for v in (*self.level, *self.kept, *self.doubtful))
+        return sum(v.nbytes for part in (self.level, *self.kept) for v in part)
+
+    @property
+    def open_gain(self) -> float:
+        """How much more than its best subset a larger set can score; no score is positive."""
+        if not self.most_ahead:
+            return 0.0
+        gains = np.minimum(self.level.limit, 0.0) - self.level.best
+        return max(float(gains.max()) + self._least, 0.0)
 
     def extend(self) -> tuple[WordArray, CodeArray, FloatArray, FloatArray]:
         """Sets of one more member: masks, places of their subsets, best score of a subset, upper
@@ -121,10 +144,11 @@ class Climb:
         return extend_sets(level, free, arities, self._least)
 
     def rise(self) -> int:
-        """Score the sets of one more member; returns how many there were."""
+        """Score the sets of one more member; returns how many there were. A ``TimeoutError``
+        changes nothing here.
+        """
         masks, places, below, upper = self.extend()
         level, lattice, sums = self.level, self.lattice, self._sums
-        self.size += 1
         sums.work += SET_WORK * len(masks)
         worth = np.zeros((len(masks), 0))
         if self._price and len(masks):
@@ -135,19 +159,17 @@ class Climb:
                 level, masks, places, free, sums.arities[free], entropy, self._least, worth, upper
             )
             masks, below, worth, upper = masks[useful], below[useful], worth[useful], upper[useful]
-        self.level = self._judge(masks, below, worth, upper)
+        risen, scores = self._judge(masks, below, worth, upper)
+        kept = scores > below - self._least
+        self._keep((masks | lattice.base)[kept], (scores <= below + self._least)[kept])
+        self.level = risen
+        self.size += 1
         return len(places)
 
     def _judge(
-        self,
-        masks: WordArray,
-        below: FloatArray,
-        worth: FloatArray,
-        upper: FloatArray,
-        *,
-        first: bool = False,
-    ) -> Level:
-        """Score sets, keep the undominated ones; returns the open ones.
+        self, masks: WordArray, below: FloatArray, worth: FloatArray, upper: FloatArray
+    ) -> tuple[Level, FloatArray]:
+        """Score sets; returns the open ones, and the scores of all.
 
         ``upper`` limits the likelihood: sets for which that is not enough are not counted.
         """
@@ -160,10 +182,6 @@ class Climb:
         likelihood = upper.copy()
         likelihood[asked] = sums.scores(child, parents[asked], family)
         scores = np.where(asked, likelihood - cost, -np.inf)
-        if not first:
-            kept = scores > below - self._least
-            self.kept.append(whole[kept])
-            self.doubtful.append((scores <= below + self._least)[kept])
         limit = -2.0 * cost if self._price else np.full(len(masks), np.inf)
         if sums.score in ("bdeu", "k2") and sums.whole:
             limit[asked] = -math.log(int(sums.arities[child])) * sums.cells(family)
@@ -179,7 +197,7 @@ class Climb:
             -likelihood if priced else nothing,
             worth,
         )
-        return keep_sets(level, level.limit > level.best - self._least)
+        return keep_sets(level, level.limit > level.best - self._least), scores
 
 
 def keep_sets(level: Level, mask: BoolArray) -> Level:
@@ -218,38 +236,47 @@ def climb_lattices(
     least: int,
     most: int,
     progress: Progress | None = None,
-    is_late: Callable[[], bool] = lambda: False,
-) -> tuple[list[Climb], int]:
-    """All children, level by level, so that they share the sums over sets.
+    is_late: IsLate = lambda: False,
+) -> tuple[list[Climb], int, float]:
+    """All children, level by level, so that they share the sums over sets; those with the fewest
+    sets first.
 
-    Sets of up to ``least`` members are scored in any case. Larger ones up to ``most`` are scored as
-    long as a level of all children fits :data:`MAX_WORK`, :data:`MAX_BYTES` and :data:`MAX_KEPT`,
-    and it is not late.
-    Returns the largest size for which all sets were scored as well; ``most`` if no set is open.
+    Sets of more than ``least`` and up to ``most`` members are scored as long as a level of all
+    children fits :data:`MAX_WORK`, :data:`MAX_BYTES` and :data:`MAX_KEPT`, and it is not late.
+    Smaller ones are scored whatever they take; if it is late, as far as they are.
+    Returns also the largest size of sets, ``most`` if no set is open; and how much the sets up to
+    this size that are not scored may add to the score of a structure.
     """
     climbs = [Climb(lattice, sums, most) for lattice in lattices]
+    sums.is_late = is_late
     total = 0
     for size in range(1, most + 1):
         if not any(climb.n_open for climb in climbs):
             break
         waiting = [climb for climb in climbs if climb.size == size - 1]
         if size > least and (is_late() or not _has_room(sums, waiting, size)):
-            return climbs, size - 1
-        for climb in waiting:
-            total += climb.rise()
+            return climbs, size - 1, 0.0
+        for climb in sorted(waiting, key=lambda climb: climb.most_ahead):
+            try:
+                total += climb.rise()
+                is_over = size > least and (is_late() or _is_too_much(sums, climbs))
+            except TimeoutError:
+                is_over = True
+            if is_over and size <= least:
+                gains = [climb.open_gain for climb in climbs if climb.size < least]
+                return climbs, least, math.fsum(gains)
+            if is_over:
+                for risen in (c for c in waiting if c.size == size):
+                    risen.kept.pop()
+                return climbs, size - 1, 0.0
             if size <= least and total > MAX_CANDIDATES:
                 raise ProblemTooLargeError(
                     f"more than {MAX_CANDIDATES} sets of at most {least} parents could matter; "
                     "set a smaller max_parents, or use fewer columns"
                 )
-            if size > least and (is_late() or _is_too_much(sums, climbs)):
-                for risen in (c for c in waiting if c.size == size):
-                    risen.kept.pop()
-                    risen.doubtful.pop()
-                return climbs, size - 1
             if progress is not None:
                 progress(size, total)
-    return climbs, most
+    return climbs, most, 0.0
 
 
 def _has_room(sums: SetSums, waiting: list[Climb], size: int) -> bool:
@@ -276,5 +303,5 @@ def _is_too_much(sums: SetSums, climbs: list[Climb]) -> bool:
     return (
         sums.work > MAX_WORK
         or sums.n_bytes + sum(climb.n_bytes for climb in climbs) > MAX_BYTES
-        or sum(len(kept) for climb in climbs for kept in climb.kept) > MAX_KEPT
+        or sum(len(kept.masks) for climb in climbs for kept in climb.kept) > MAX_KEPT
     )

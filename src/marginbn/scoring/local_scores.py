@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -35,8 +35,8 @@ from marginbn.problem.scores import (
 )
 
 if TYPE_CHECKING:
-    from marginbn.scoring.climbing import Climb, Progress
-    from marginbn.scoring.sums import SetSums
+    from marginbn.scoring.climbing import KeptSets, Progress
+    from marginbn.scoring.sums import IsLate
 
 COMPILED = ("mdl", "bic", "aic", "loglik", "bdeu", "k2")
 """Scores that are differences of sums over sets."""
@@ -69,7 +69,7 @@ def local_scores(
     forbidden: Collection[Arc] = (),
     n_jobs: int | None = None,
     progress: Progress | None = None,
-    is_late: Callable[[], bool] | None = None,
+    is_late: IsLate | None = None,
 ) -> StructureProblem:
     """The undominated parent sets of every variable with their scores.
 
@@ -95,8 +95,9 @@ def local_scores(
     progress
         Called with the size of the newest parent sets and the number of all looked at so far.
     is_late
-        Whether the scores have taken as long as they may. If it is given, the limit of parents is
-        the largest for which all sets are scored in time, and at least one.
+        Whether the scores have taken as long as they may. If it is given, the limit of parents of a
+        general network is the largest for which all sets are scored in time, and at least one.
+        Where even these sets are not all scored, ``unscored`` of the result is positive.
 
     Returns
     -------
@@ -134,7 +135,8 @@ def local_scores(
             names=data.names,
         )
         return drop_dominated(linear_problem(data, candidates, formula))
-    from marginbn.scoring.climbing import climb_lattices, find_lattices  # loads numba
+    # these load numba
+    from marginbn.scoring.climbing import climb_lattices, find_lattices
     from marginbn.scoring.sums import SetSums
 
     check_match(data, data.n_variables)
@@ -144,27 +146,25 @@ def local_scores(
     for lattice in lattices:
         if lattice.n_base > most and not lattice.empty:
             refuse_without_candidates(lattice.child, rule, data.names)
-    may_stop = max_parents is None or is_late is not None
+    may_stop = max_parents is None or (is_late is not None and not class_restricted)
     least = min(most, max(1, *(own.n_base for own in lattices))) if may_stop else most
-    climbs, limit = climb_lattices(
+    climbs, limit, unscored = climb_lattices(
         sums, lattices, least, most, progress, is_late or (lambda: False)
     )
     rule = replace(rule, max_parents=limit)
-    parts = [_kept_sets(sums, climb) for climb in climbs]
+    parts = [_kept_sets(climb.kept) for climb in climbs]
     masks, linear, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
     child = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
     candidates = CandidateSets(len(parts), child, ParentSets(masks), rule)
-    return _problem_of(merged, candidates, formula, linear, errors)
+    problem = _problem_of(merged, candidates, formula, linear, errors)
+    return replace(problem, unscored=unscored)
 
 
-def _kept_sets(sums: SetSums, climb: Climb) -> tuple[WordArray, FloatArray, FloatArray]:
-    """The parent sets of one child, their scores and what rounding can have done to these: scored
-    without cancellation, and compared again where they were in doubt.
+def _kept_sets(levels: list[KeptSets]) -> tuple[WordArray, FloatArray, FloatArray]:
+    """The parent sets of one child, their scores and what rounding can have done to these; compared
+    again where they were in doubt.
     """
-    from marginbn.scoring.sums import exact_values
-
-    masks, doubtful = np.concatenate(climb.kept), np.concatenate(climb.doubtful)
-    values, errors = exact_values(sums, climb.lattice.child, masks)
+    masks, doubtful, values, errors = map(np.concatenate, zip(*levels, strict=True))
     keep = np.ones(len(masks), dtype=bool)
     if doubtful.any():
         keep = ~dominated_sets(masks, values, doubtful)

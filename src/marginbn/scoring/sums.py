@@ -33,6 +33,9 @@ from marginbn.scoring.kernels.counting import (
 )
 from marginbn.scoring.kernels.levels import enrol, new_table
 
+IsLate = Callable[[], bool]
+"""Whether the scores have taken as long as they may."""
+
 KNOWN_BYTES = 16_000_000
 """For values of log Gamma that were computed already."""
 
@@ -58,17 +61,27 @@ def counts_are_exact(data: EncodedData) -> bool:
     return math.frexp(data.total_weight)[1] - int(lowest.min()) <= 53
 
 
-def in_portions(work: Callable[[slice], None], n_sets: int, n_rows: int, n_jobs: int = 1) -> None:
-    """Let ``work`` do slices of the sets, which Ctrl-C can come between, on ``n_jobs`` threads."""
+def in_portions(
+    work: Callable[[slice], None], n_sets: int, n_rows: int, n_jobs: int, is_late: IsLate
+) -> None:
+    """Let ``work`` do slices of the sets, which Ctrl-C can come between, on ``n_jobs`` threads;
+    ``TimeoutError`` when it is late before a slice.
+    """
+
+    def do(part: slice) -> None:
+        if is_late():
+            raise TimeoutError
+        work(part)
+
     step = max(64, PORTION // max(n_rows, 1))
     step = max(1, min(step, -(-n_sets // n_jobs)))
     slices = [slice(first, first + step) for first in range(0, n_sets, step)]
     if n_jobs == 1 or len(slices) < 2:
         for part in slices:
-            work(part)
+            do(part)
         return
     with ThreadPoolExecutor(n_jobs) as pool:
-        for _ in pool.map(work, slices):
+        for _ in pool.map(do, slices):
             pass
 
 
@@ -77,7 +90,8 @@ class SetSums:
 
     ``whole``: weights are whole numbers, and counted in integers. ``roundings`` of a score are in
     units of the size of its terms. ``work`` is the number of rows counted so far, over all sets; a
-    level of parent sets adds to it.
+    level of parent sets adds to it. ``is_late`` is asked before every portion of work, which then
+    ends with ``TimeoutError``; sets of which the sums were asked for are not known afterwards.
     """
 
     def __init__(
@@ -89,6 +103,7 @@ class SetSums:
         self.total = data.total_weight
         self.n_rows = data.n_samples
         self.work = 0
+        self.is_late: IsLate = lambda: False
         self.arities = data.arities
         self.roundings = ROUNDINGS + (0.0 if counts_are_exact(data) else 2.0 * self.n_rows)
         # rows that are alike stand apart, so that no counter waits for itself
@@ -172,7 +187,7 @@ class SetSums:
                 observed[part],
             )
 
-        in_portions(work, len(fresh), self.n_rows, self.n_jobs)
+        in_portions(work, len(fresh), self.n_rows, self.n_jobs, self.is_late)
         self._sums[order], self._observed[order] = sums, observed
         return numbers
 
@@ -244,6 +259,6 @@ def exact_values(sums: SetSums, child: int, masks: WordArray) -> tuple[FloatArra
             sizes[part],
         )
 
-    in_portions(work, len(sets), sums.n_rows, sums.n_jobs)
+    in_portions(work, len(sets), sums.n_rows, sums.n_jobs, sums.is_late)
     back = np.argsort(order)
     return values[back], (EPS * sums.roundings * sizes)[back]

@@ -228,7 +228,12 @@ class Run:
         """Take an upper bound that a solver has proven for the scores as they are rounded, if it is
         smaller; never below the incumbent.
         """
-        return self.recall_bound(bound + 2.0 * self.problem.error)
+        return self.recall_bound(bound + self._slack)
+
+    @property
+    def _slack(self) -> float:
+        """How far a bound for the rounded scores of the candidates is below one for all scores."""
+        return 2.0 * self.problem.error + self.problem.unscored
 
     def recall_bound(self, bound: float) -> bool:
         """The same with a bound that a run has given: it counts the error of the scores already."""
@@ -347,7 +352,8 @@ class Run:
 
         The status is OPTIMAL whenever the gap is at most ``PROOF_TOLERANCE``, whatever stopped
         the search; a gap closed to a wider requested tolerance is a GAP_LIMIT. Where the search is
-        done and only the error of the scores leaves a wider one, it is ROUNDING.
+        done and only the error of the scores leaves a wider one, it is ROUNDING; TIME_LIMIT where
+        parent sets were not scored in time.
         """
         if self.selection is None and self.stopped is Status.INTERRUPTED:
             raise KeyboardInterrupt  # so early that there is nothing to return
@@ -355,13 +361,13 @@ class Run:
             raise SolverError(f"solver {solver!r} ended without any structure")
         with suppress(KeyboardInterrupt):  # whoever is in a hurry gets the result
             self._save()
-        exact = self.bound - 2.0 * self.problem.error  # if the scores were exact
+        exact = self.bound - self._slack  # if the scores were exact, and all were known
         if self.gap <= result.PROOF_TOLERANCE:
             status = Status.OPTIMAL
         elif self.is_closed:
             status = Status.GAP_LIMIT
         elif result.relative_gap(self.objective, exact, self.problem.scale) <= self.limits.gap:
-            status = Status.ROUNDING
+            status = Status.TIME_LIMIT if self.problem.unscored else Status.ROUNDING
         elif self.stopped is not Status.OPTIMAL:
             status = self.stopped
         else:

@@ -56,6 +56,8 @@ def test_no_structure_is_above_the_bound(seed: int) -> None:
     assert best <= more.bound <= one.bound + 1e-9
     assert more.bound < parents.top.sum()
     assert (more.reduced > -1e-9).all()
+    late = dual_ascent(parents, passes=6, rounds=20, seed=seed, is_late=lambda: True)
+    assert late.bound == one.bound
     again = dual_ascent(parents, passes=6, rounds=20, seed=seed)
     assert again.bound == more.bound
 

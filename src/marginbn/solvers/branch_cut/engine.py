@@ -195,6 +195,7 @@ class CutSearch(SearchTree):
             rounds=ASCENT_ROUNDS,
             seed=self.run.seed,
             allowed=allowed[lists.index],
+            is_late=lambda: self.run.limit is not None,
         )
         limits = np.empty(len(allowed))
         limits[lists.index] = ascent.bound - ascent.reduced

@@ -14,6 +14,7 @@ subtracted, with the most negative reduced costs, if there are any: ``slack``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,10 +51,11 @@ def dual_ascent(
     seed: int = 0,
     allowed: BoolArray | None = None,
     enough: float = np.inf,
+    is_late: Callable[[], bool] = lambda: False,
 ) -> Ascent:
     """The best bound of some random ``passes``, ascents from zero; ``rounds`` improvements of the
-    best follow, up to a cost that is ``enough``. ``allowed`` candidates (all by default) are in the
-    order of the lists.
+    best follow, up to a cost that is ``enough`` or until it is late after the first. ``allowed``
+    candidates (all by default) are in the order of the lists.
     """
     lists, room = parents.lists, 40 * parents.n_variables + 1000
     tiny = TINY * max(parents.size, 1e-300)
@@ -70,9 +72,9 @@ def dual_ascent(
         if gain > best_gain:
             best, best_gain, best_reduced = (clusters, y), gain, reduced
             best_count = count
-        if gain >= enough:
+        if gain >= enough or is_late():
             break
-    if rounds and passes and best_gain < enough:
+    if rounds and passes and best_gain < enough and not is_late():
         best_gain, best_count = improve(
             lists, best_reduced, tiny, enough, rounds, GIVEN_BACK, state, *best, best_count
         )
