@@ -457,7 +457,9 @@ def _read_parquet(
                 metadata=fragment.metadata,
                 read_dictionary=[name for name in own if kinds[name] == texts],
             )
-            for batch in stack.enter_context(file).iter_batches(BLOCK_ROWS, columns=own):
+            for batch in stack.enter_context(file).iter_batches(
+                BLOCK_ROWS, columns=own, use_threads=file.metadata.num_rows > BLOCK_ROWS
+            ):
                 columns = []
                 for name, kind in kinds.items():
                     value = pa.scalar(known.get(name))
