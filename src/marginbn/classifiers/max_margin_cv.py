@@ -39,6 +39,7 @@ from marginbn.classifiers.search import (
     SearchingBNClassifier,
     gamma_from_probability,
     no_arcs,
+    stamp_of,
 )
 from marginbn.classifiers.validation import (
     as_grid,
@@ -236,7 +237,9 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
             return replace(self._count(rows, training, no_arcs(data)), choice=choice)
         problem = self.with_setting(choice.max_parents, choice.gamma).build_problem(data)
         start = self._solve_above(problem, choice.gamma, budget.part(0.5))
-        result, evidence = self._solve(problem, data, budget.share(1, None), start)
+        how, before = self._how_to_search(budget.share(1, None), start), stamp_of(self.certificate)
+        result = solve_structure(problem, **how)
+        evidence = self._evidence(result, data, before)
         counted = self._count(rows, training, result.structure, result)
         return replace(counted, evidence=evidence, choice=choice)
 
