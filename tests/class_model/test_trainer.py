@@ -215,11 +215,14 @@ def test_more_parameters_than_rows() -> None:
     assert Trainer(design, data).fit(SOME, certify=True).gap <= CERTIFIED
 
 
-def test_curvature_from_some_of_the_rows_serves_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "value"), [("ROWS", 100), ("VALUES", 600)])
+def test_curvature_from_some_of_the_rows_serves_as_well(
+    name: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It only preconditions: the minimum is the same."""
     design, data = designed(mixed_rows(600))
     whole = Trainer(design, data).fit(SOME, certify=True)
-    monkeypatch.setattr(trainer, "CURVATURE_ROWS", 100)
+    monkeypatch.setattr(trainer, f"CURVATURE_{name}", value)
     monkeypatch.setattr(trainer, "MOST_JOINT", 10)
     sampled = Trainer(design, data).fit(SOME, certify=True)
     assert sampled.objective == pytest.approx(whole.objective, rel=CERTIFIED)

@@ -85,8 +85,7 @@ def test_the_final_solve_starts_from_larger_gammas(monkeypatch: pytest.MonkeyPat
         calls.append((problem.gamma, start, result))
         return result
 
-    for module in ("max_margin_cv", "search"):
-        monkeypatch.setattr(f"marginbn.classifiers.{module}.solve_structure", solve)
+    monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", solve)
     monkeypatch.setattr(
         "marginbn.classifiers.max_margin_cv.choose", lambda *_: 0
     )  # the least gamma
@@ -130,8 +129,7 @@ def test_the_whole_fit_keeps_the_total_limit(clock: Clock, monkeypatch: pytest.M
         clock.now += time_limit or math.inf
         return solve_structure(*args, time_limit=None, **options)
 
-    for module in ("max_margin_cv", "search"):
-        monkeypatch.setattr(f"marginbn.classifiers.{module}.solve_structure", solve)
+    monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", solve)
     monkeypatch.setattr(
         "marginbn.classifiers.max_margin_cv.choose", lambda *_: 0
     )  # the least gamma
@@ -155,8 +153,7 @@ def test_a_late_validation_chooses_from_what_it_tried(
         clock.now += 100.0 * (len(calls) == 5)
         return solve_structure(*args, time_limit=None, **options)
 
-    for module in ("max_margin_cv", "search"):
-        monkeypatch.setattr(f"marginbn.classifiers.{module}.solve_structure", solve)
+    monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", solve)
     clf = classifier(gammas=(1.0, 2.0, 4.0), time_limit=60.0)
     with pytest.warns(OptimalityWarning, match="5 of 6 settings are compared, on 1 of 3 folds"):
         clf.fit(X, y)
@@ -182,8 +179,7 @@ def test_ctrl_c_on_the_path_leads_to_the_final_solve(monkeypatch: pytest.MonkeyP
             args = args[:1]
         return solve_structure(*args, **options)
 
-    for module in ("max_margin_cv", "search"):
-        monkeypatch.setattr(f"marginbn.classifiers.{module}.solve_structure", interrupt)
+    monkeypatch.setattr("marginbn.classifiers.max_margin_cv.solve_structure", interrupt)
     clf = classifier(gammas=(1.0, 2.0, 4.0)).fit(X, y)
     assert len(calls) == 3 * 2 * 3 + 2 + 1
     assert clf.status_ == "optimal"

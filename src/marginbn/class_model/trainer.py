@@ -59,7 +59,7 @@ CLOSE_ENOUGH, RECENT = 1e-4, 6
 than this part of it: what is left changes the validated loss by less than its standard error.
 """
 
-MEMORY, PATIENCE, LEAST_STEPS, MOST_STEPS = 12, 60, 20, 3000
+MEMORY, PATIENCE, LEAST_STEPS, MOST_STEPS = 12, 60, 10, 3000
 """Steps that L-BFGS remembers, after which the curvature is measured again, that are made however
 late it is, and after which a fit ends in any case, with the gap that is left.
 """
@@ -67,8 +67,8 @@ late it is, and after which a fit ends in any case, with the gap that is left.
 ENOUGH, SHORTEST = 1e-4, 1e-9
 """Part of the decrease promised by the slope that a step must bring; the shortest step tried."""
 
-CURVATURE_ROWS = 10_000
-"""Rows, at most, that the curvature is measured on."""
+CURVATURE_ROWS, CURVATURE_VALUES = 10_000, 2_000_000
+"""Rows, and rows times tables, at most, that the curvature is measured on: below a second."""
 
 MOST_JOINT = 200
 """Parameters of the block that all tables share."""
@@ -203,22 +203,24 @@ class Curvature:
     """Blocks of A' diag(h) A: of each table, and of the first parameters of all tables."""
 
     def __init__(self, model: ClassModel, data: EncodedData) -> None:
-        design, step = model.design, -(-data.n_samples // CURVATURE_ROWS)
+        design, n_rows = model.design, data.n_samples
+        values = n_rows * len(design.tables)
+        step = max(-(-n_rows // CURVATURE_ROWS), -(-values // CURVATURE_VALUES))
         codes = data.by_column[1:, ::step].copy()
         share = softmax(model.gather(codes), axis=0)
         h = np.maximum((share * (1.0 - share)).mean(axis=0), LEAST_CURVATURE)
         root = np.sqrt(step * data.weights[::step] * h)[:, np.newaxis]
         m = MOST_JOINT // max(1, len(design.tables))
         first = design.layout.first_parameter
-        places, values = [np.zeros(1, dtype=np.int64)], [root]
+        places, joint = [np.zeros(1, dtype=np.int64)], [root]
         self.blocks = []
         for t in range(len(design.tables)):
             own_places, own = np.arange(first[t], first[t + 1]), design.table_rows(codes, t) * root
             self.blocks.append((own_places, own.T @ own))
             places.append(own_places[:m])
-            values.append(own[:, :m])
-        joint = np.concatenate(values, axis=1)
-        self.joint = np.concatenate(places), joint.T @ joint
+            joint.append(own[:, :m])
+        shared = np.concatenate(joint, axis=1)
+        self.joint = np.concatenate(places), shared.T @ shared
 
     def invert(self, precision: FloatArray) -> Multiply:
         """The product with the sum of the inverses of the blocks, each plus its precisions."""

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers.base import Fitted
 from marginbn.classifiers.budget import half_used, time_for_search
-from marginbn.classifiers.search import ScoreParameter, SearchingEstimator
+from marginbn.classifiers.search import ScoreParameter, SearchingEstimator, stamp_of
 from marginbn.classifiers.validation import (
     check_count,
     check_positive,
@@ -43,6 +43,7 @@ from marginbn.problem.candidates import Arc, resolve_arcs
 from marginbn.problem.encoded import EncodedData
 from marginbn.problem.problem import StructureProblem
 from marginbn.problem.scores import SCORES
+from marginbn.solvers import solve_structure
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -74,8 +75,9 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
         names are free.
     time_limit : float or None, default=50.0
         Seconds for the whole fit. Reading is not cut short; when half of the rest has passed, no
-        larger parent sets are scored (``max_parents_``), with an :class:`OptimalityWarning`. The
-        search has at least a tenth of the limit, up to half a second.
+        more parent sets are scored, with an :class:`OptimalityWarning`. Then all networks of up to
+        ``max_parents_`` parents are compared, or the bound counts what is missing. The search has
+        at least a tenth of the limit, up to half a second.
     certificate, random_state, n_jobs, search
         As in :class:`MaxMarginBNClassifier`.
 
@@ -185,8 +187,9 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
                 "time_limit allows more",
                 OptimalityWarning,
             )
-        seconds = time_for_search(self.time_limit, rows.elapsed())
-        result, evidence = self._solve(problem, data, seconds)
+        how = self._how_to_search(time_for_search(self.time_limit, rows.elapsed()))
+        before = stamp_of(self.certificate)
+        result = solve_structure(problem, **how)
         fitted = Fitted(
             np.empty(0),
             training.coding,
@@ -196,7 +199,7 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
             result,
             data.n_samples,
             rows.cost.n_dropped,
-            evidence,
+            self._evidence(result, data, before),
         )
         return self.restore(fitted)
 

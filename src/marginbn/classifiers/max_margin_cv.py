@@ -31,6 +31,7 @@ from marginbn.classifiers.search import (
     SearchingBNClassifier,
     gamma_from_probability,
     no_arcs,
+    stamp_of,
 )
 from marginbn.classifiers.validation import (
     as_grid,
@@ -223,10 +224,11 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         if data.n_classes == 1:
             return replace(self._count(rows, training, no_arcs(data)), choice=choice)
         problem = self.with_setting(choice.max_parents, choice.gamma).build_problem(data)
-        left = limit - rows.elapsed()
-        start = self._solve_above(problem, choice.gamma, 0.5 * left)
-        seconds = share_of(limit - rows.elapsed(), 1, None)
-        result, evidence = self._solve(problem, data, seconds, start)
+        start = self._solve_above(problem, choice.gamma, 0.5 * (limit - rows.elapsed()))
+        how = self._how_to_search(share_of(limit - rows.elapsed(), 1, None), start)
+        before = stamp_of(self.certificate)
+        result = solve_structure(problem, **how)
+        evidence = self._evidence(result, data, before)
         counted = self._count(rows, training, result.structure, result, evidence)
         return replace(counted, choice=choice)
 

@@ -79,46 +79,40 @@ class SearchingEstimator(TableEstimator):
         """Arcs that are required and forbidden, by index."""
         return resolve_arcs(names, self.required_arcs, self.forbidden_arcs)
 
-    def _solve(
-        self,
-        problem: StructureProblem,
-        data: EncodedData,
-        time_limit: float | None,
-        start: Structure | None = None,
-    ) -> tuple[SolveResult, Evidence]:
-        """The answer, and what a certificate of it can be compared with; a warning where scoring or
-        search ended early.
+    def _how_to_search(
+        self, time_limit: float | None, start: Structure | None = None
+    ) -> dict[str, Any]:
+        """Arguments of :func:`~marginbn.solvers.solve.solve_structure` besides the problem."""
+        return {
+            "solver": self.search_settings(),
+            "time_limit": time_limit,
+            "start": start,
+            "seed": seed_of(self.random_state),
+            "n_jobs": self.n_jobs,
+            "certificate": self.certificate,
+        }
+
+    def _evidence(
+        self, result: SolveResult, data: EncodedData, before: tuple[int, int] | None
+    ) -> Evidence:
+        """What a certificate of this search can be compared with; a warning where the search ended
+        early. ``before`` is the stamp of the certificate's file before the search.
         """
         from marginbn.proof.definition import define_data  # slow to import
 
-        before = stamp_of(self.certificate)
-        result = solve_structure(
-            problem,
-            self.search_settings(),
-            time_limit=time_limit,
-            start=start,
-            seed=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-            certificate=self.certificate,
-        )
-        if problem.unscored:
-            warn_user(
-                "time_limit ended the scoring: not all parent sets are compared, and the bound "
-                "counts what the others may add; a larger time_limit compares them all",
-                OptimalityWarning,
-            )
         warn_if_open(result)
         digest = None
         if self.certificate is not None and stamp_of(self.certificate) != before:
             with open(self.certificate, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-        own = define_data(data).fingerprint(), float(data.total_weight), digest
-        return result, Evidence("search", *own)
+        return Evidence("search", define_data(data).fingerprint(), float(data.total_weight), digest)
 
     def _local_scores(self, data: EncodedData, **options: Any) -> StructureProblem:
-        """The problem of a decomposable score, the parameter ``score``."""
+        """The problem of a decomposable score, the parameter ``score``; a warning where not all
+        parent sets are scored.
+        """
         required, forbidden = self.arcs(data.names)
-        return local_scores(
+        problem = local_scores(
             data,
             self.__dict__["score"],
             self.max_parents,
@@ -129,6 +123,13 @@ class SearchingEstimator(TableEstimator):
             progress=ScoringListener() if self.search_settings().verbose else None,
             **options,
         )
+        if problem.unscored:
+            warn_user(
+                "time_limit ended the scoring: not all parent sets are compared, and the bound "
+                "counts what the others may add; a larger time_limit compares them all",
+                OptimalityWarning,
+            )
+        return problem
 
 
 def stamp_of(path: PathLike | None) -> tuple[int, int] | None:
@@ -178,8 +179,10 @@ class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
             limit *= SEARCHING
         is_late = None if limit is None else half_used(limit, rows.elapsed)
         problem = self.build_problem(training.data, is_late)
-        seconds = time_for_search(limit, rows.elapsed())
-        result, evidence = self._solve(problem, training.data, seconds)
+        how = self._how_to_search(time_for_search(limit, rows.elapsed()))
+        before = stamp_of(self.certificate)
+        result = solve_structure(problem, **how)
+        evidence = self._evidence(result, training.data, before)
         return self._count(rows, training, result.structure, result, evidence)
 
     def _train(self, *given: Any) -> Any:
