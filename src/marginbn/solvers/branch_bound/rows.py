@@ -298,7 +298,7 @@ class Copies:
             columns = self._full.rows.T if self._full.rows.size else self._full.columns
             for part in _blocks(out.size, chosen.size):
                 self._poll()
-                out[part] = np.ascontiguousarray(columns[part][:, chosen]) @ weights
+                out[part] = columns[part][:, chosen] @ weights
         return out
 
 
