@@ -8,18 +8,21 @@ import pytest
 from branch_bound_cases import random_problem
 from brute_force import brute_force
 from marginbn import InputError, Search, solve_structure
-from marginbn.problem.array_types import FloatArray
+from marginbn.problem.array_types import FloatArray, IntArray
 from marginbn.problem.candidates import enumerate_candidates
 from marginbn.problem.encoded import EncodedData, Variable
 from marginbn.problem.problem import StructureProblem, margin_problem
-from marginbn.solvers.branch_bound import BranchBoundSolver, row_groups
+from marginbn.solvers.branch_bound import BranchBoundSolver, engine, row_groups
 from marginbn.solvers.branch_bound.arrays import Encoding, encode
 from marginbn.solvers.branch_bound.engine import BoxSearch
+from marginbn.solvers.branch_bound.kernels.box import is_member
+from marginbn.solvers.branch_bound.kernels.climb import Climber, Ground, search_from
+from marginbn.solvers.branch_bound.kernels.records import count_rows
 from marginbn.solvers.branch_bound.row_groups import GroupedRows, Groups, Sample, even_sample
 from marginbn.solvers.branch_bound.rows import Reduction
 from marginbn.solvers.memory import BranchBoundShape
 from marginbn.solvers.result import Status
-from marginbn.solvers.run import Limits, Run
+from marginbn.solvers.run import Limits, RowsInUse, Run
 from marginbn.solvers.solve import solve_with
 from marginbn.solvers.tree_search import begin, initial_bound
 
@@ -76,7 +79,7 @@ def test_groups_are_nowhere_smaller_and_tight_where_split(
         t = eta @ dense.columns
         f = value(dense.weights, t.reshape(-1, rivals), dense.gamma)
         inst = groups.instance
-        means = (eta @ inst.columns).reshape(-1, rivals)
+        means = (inst.rows @ eta).reshape(-1, rivals)
         over = value(inst.weights, means, inst.gamma)
         losses = groups.losses(t)
         assert over >= f - 1e-9
@@ -84,7 +87,6 @@ def test_groups_are_nowhere_smaller_and_tight_where_split(
         assert groups.split(losses, lambda: None) == (losses.total > 1e-9), round_
         assert groups.losses(t).total <= 0.002 * losses.total
     assert groups.n_groups > n_classes
-    assert np.array_equal(groups.instance.rows.T, groups.instance.columns)
 
 
 @pytest.mark.parametrize(("margin", "n_classes"), KINDS)
@@ -186,6 +188,50 @@ def test_same_optimum_after_the_rows_have_taken_over(
     result = solve_with(BranchBoundSolver(rows="groups"), Run(problem, n_jobs=n_jobs))
     assert result.objective == pytest.approx(solve_structure(problem).objective, rel=1e-6)
     assert result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("rows", ["all", "groups"])
+def test_the_local_search_has_the_coefficients_it_needs(
+    rows: RowsInUse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By row and by column: after every call its supergradient is the sum of the rows in use, what
+    it claims is the objective, and no slot is better in the end.
+    """
+    problem = problem_of(np.random.default_rng(8), "multiclass", 3)
+    calls: list[int] = []
+
+    def searched(ground: Ground, start: IntArray, climber: Climber, *effort: int) -> None:
+        search_from(ground, start, climber, *effort)
+        inst, u = ground.inst, np.zeros(count_rows(ground.inst))
+        used = np.flatnonzero(climber.lowest[: inst.weights.size] >= 0)
+        u[climber.lowest[used]] = inst.weights[used]
+        np.testing.assert_allclose(climber.g, inst.linear + inst.columns @ u, atol=1e-9)
+        calls.append(used.size)
+
+    monkeypatch.setattr(engine, "search_from", searched)
+    run = Run(problem, Limits(nodes=1))
+    begin(run)
+    search = BoxSearch(run, BranchBoundSolver(rows=rows))
+    search.open()
+    found, encoding = search.main.incumbent, search.encoding
+    value = float(found.value[0]) + encoding.constant
+    assert value == pytest.approx(problem.evaluate(encoding.selection(found.vertex)), rel=1e-12)
+    for i, s in zip(*np.nonzero(encoding.slots), strict=True):
+        other = found.vertex.copy()
+        other[i] = s
+        if is_acyclic(other) and not is_member(encoding.instance, i, other[-1]):
+            assert problem.evaluate(encoding.selection(other)) <= value + 1e-9
+    assert len(calls) > 3
+    assert min(calls) > 0
+
+
+def is_acyclic(vertex: IntArray) -> bool:
+    """Whether every way upwards ends."""
+    n = vertex.size - 1
+    ends = vertex[:-1].copy()
+    for _ in range(n):
+        ends = np.where(ends < n, vertex[np.minimum(ends, n - 1)], ends)
+    return bool((ends >= n).all())
 
 
 def test_a_short_limit_takes_groups(monkeypatch: pytest.MonkeyPatch) -> None:
