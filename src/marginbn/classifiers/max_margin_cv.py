@@ -30,7 +30,7 @@ from marginbn.classifiers.budget import (
     RESERVE,
     SHORTEST,
     Budget,
-    half_used,
+    part_used,
     report_phase,
     share_of,
 )
@@ -231,7 +231,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
         limit = self.time_limit
         budget = Budget(None if limit is None else rows.began + limit)
         choice = self._choose(rows.sample(), budget.part(0.5))
-        training = rows.encode(half_used(limit, rows.elapsed))
+        training = rows.encode(part_used(limit, rows.elapsed))
         data = training.data
         if data.n_classes == 1:
             return replace(self._count(rows, training, no_arcs(data)), choice=choice)
