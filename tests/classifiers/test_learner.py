@@ -235,7 +235,7 @@ def test_scores_obey_the_limit(tmp_path: Path) -> None:
 
 
 def test_a_limit_is_a_normal_ending(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learner_module, "half_used", lambda limit, elapsed: lambda: False)
+    monkeypatch.setattr(learner_module, "part_used", lambda *_: lambda: False)
     with pytest.warns(OptimalityWarning, match="gap"):
         learner = BayesianNetworkLearner(time_limit=1e-9).fit(chain())
     assert learner.status_ == "time_limit"

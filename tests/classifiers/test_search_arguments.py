@@ -75,7 +75,7 @@ def test_the_limit_counts_from_reading_on(monkeypatch):
 
     monkeypatch.setattr(search, "solve_structure", solve)
     for seconds in (4.0, 60.0):
-        # when binning begins, when scoring does, when the search does
+        # when binning begins, when scoring would, when the search does
         ticks = iter([100.0, 100.0, 100.0 + seconds])
         monkeypatch.setattr(base, "monotonic", lambda: 100.0)  # when fit is called
         monkeypatch.setattr(training, "monotonic", lambda ticks=ticks: next(ticks))

@@ -42,12 +42,20 @@ def time_for_search(limit: float | None, before: float) -> float | None:
     return max(limit - before - after, min(LEAST_SHARE * limit, LEAST_SEARCH))
 
 
-def half_used(limit: float | None, elapsed: Callable[[], float]) -> Callable[[], bool]:
-    """Says whether half of what is left of a limit now has passed since: then binning hurries."""
+FOR_SCORES = 0.75
+"""Part of what binning leaves for scores of parent sets; counting and a first structure follow."""
+
+
+def part_used(
+    limit: float | None, elapsed: Callable[[], float], share: float = 0.5
+) -> Callable[[], bool]:
+    """Says whether this share of what is left of a limit now has passed since: then binning
+    hurries, or scoring ends.
+    """
     if limit is None:
         return lambda: False
     begin = elapsed()
-    end = begin + 0.5 * max(limit - begin, 0.0)
+    end = begin + share * max(limit - begin, 0.0)
     return lambda: elapsed() > end
 
 

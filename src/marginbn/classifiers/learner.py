@@ -20,7 +20,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginbn.classifiers.base import Fitted
-from marginbn.classifiers.budget import half_used, time_for_search
+from marginbn.classifiers.budget import FOR_SCORES, part_used, time_for_search
 from marginbn.classifiers.search import ScoreParameter, SearchingEstimator, stamp_of
 from marginbn.classifiers.validation import (
     check_count,
@@ -74,10 +74,10 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
         Temporal order: no arc leads from a later tier to an earlier one. Variables that no tier
         names are free.
     time_limit : float or None, default=50.0
-        Seconds for the whole fit. Reading is not cut short; when half of the rest has passed, no
-        more parent sets are scored, with an :class:`OptimalityWarning`. Then all networks of up to
-        ``max_parents_`` parents are compared, or the bound counts what is missing. The search has
-        at least a tenth of the limit, up to half a second.
+        Seconds for the whole fit. Reading is not cut short; when three quarters of the rest have
+        passed, no more parent sets are scored, with an :class:`OptimalityWarning`. Then all
+        networks of up to ``max_parents_`` parents are compared, or the bound counts what is
+        missing. The search has at least a tenth of the limit, up to half a second.
     certificate, random_state, n_jobs, search
         As in :class:`MaxMarginBNClassifier`.
 
@@ -171,10 +171,10 @@ class BayesianNetworkLearner(DensityMixin, SearchingEstimator):
 
     def _learn(self, rows: TrainingRows) -> Self:
         """Structure and parameters."""
-        training = rows.encode(half_used(self.time_limit, rows.elapsed), self.n_bins)
+        training = rows.encode(part_used(self.time_limit, rows.elapsed), self.n_bins)
         data = training.data
         _name_constant(data)
-        is_late = half_used(self.time_limit, rows.elapsed)
+        is_late = part_used(self.time_limit, rows.elapsed, FOR_SCORES)
         problem = self.build_problem(data, None if self.time_limit is None else is_late)
         self.n_candidates_ = problem.candidates.n_candidates
         most, rule = data.n_variables - 1, problem.candidates.rule

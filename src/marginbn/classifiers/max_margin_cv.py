@@ -25,7 +25,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from marginbn.classifiers.base import Fitted, GridChoice, ParameterKind
-from marginbn.classifiers.budget import RESERVE, half_used, report_phase, share_of
+from marginbn.classifiers.budget import RESERVE, part_used, report_phase, share_of
 from marginbn.classifiers.search import (
     MaxMarginBNClassifier,
     SearchingBNClassifier,
@@ -219,7 +219,7 @@ class MaxMarginBNClassifierCV(SearchingBNClassifier):
     def _learn(self, rows: TrainingRows) -> Fitted:
         limit = math.inf if self.time_limit is None else self.time_limit
         choice = self._choose(rows.sample(), 0.5 * (limit - rows.elapsed()))
-        training = rows.encode(half_used(self.time_limit, rows.elapsed))
+        training = rows.encode(part_used(self.time_limit, rows.elapsed))
         data = training.data
         if data.n_classes == 1:
             return replace(self._count(rows, training, no_arcs(data)), choice=choice)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, get_args
 from marginbn.class_model.basis import encode_cells
 from marginbn.class_model.choose import SEARCHING
 from marginbn.classifiers.base import BaseBNClassifier, Evidence, Fitted, TableEstimator
-from marginbn.classifiers.budget import half_used, reporting_phases, time_for_search
+from marginbn.classifiers.budget import FOR_SCORES, part_used, reporting_phases, time_for_search
 from marginbn.classifiers.validation import (
     check_count,
     check_jobs,
@@ -171,13 +171,13 @@ class SearchingBNClassifier(SearchingEstimator, BaseBNClassifier):
         """What is maximised over which structures; scores end where it is late."""
 
     def _learn(self, rows: TrainingRows) -> Fitted:
-        training = self._encode(rows, half_used(self.time_limit, rows.elapsed))
+        training = self._encode(rows, part_used(self.time_limit, rows.elapsed))
         if self._compares_classes and training.data.n_classes == 1:
             return self._count(rows, training, no_arcs(training.data))
         limit = self.time_limit
         if limit is not None and self.parameters == "trained":
             limit *= SEARCHING
-        is_late = None if limit is None else half_used(limit, rows.elapsed)
+        is_late = None if limit is None else part_used(limit, rows.elapsed, FOR_SCORES)
         problem = self.build_problem(training.data, is_late)
         how = self._how_to_search(time_for_search(limit, rows.elapsed()))
         before = stamp_of(self.certificate)
