@@ -50,6 +50,7 @@ from marginbn.solvers.branch_bound.rows import (
     WORTH,
     Reduction,
     RowChoice,
+    turned,
 )
 from marginbn.solvers.counts import Poll
 from marginbn.solvers.memory import BranchBoundShape, Division
@@ -125,8 +126,7 @@ class Groups:
         self._additions = states if are_counts else states + self.full.weights.size
         sums = coded.class_sums.reshape(-1, self._rivals, self.full.linear.size)[classes]
         means = sums / self.weights[:, None, None]
-        rows = means.reshape(-1, self.full.linear.size)
-        self.instance = self._with(rows)._replace(columns=np.ascontiguousarray(rows.T))
+        self.instance = self._with(means.reshape(-1, self.full.linear.size))
 
     @property
     def n_groups(self) -> int:
@@ -227,12 +227,12 @@ class Groups:
         return Parts(group_of, number[~is_largest], old[~is_largest])
 
     def _with(self, rows: FloatArray) -> Instance:
-        """The instance of these means, by row only: it is to be reduced."""
+        """The instance of these means."""
         additions = (self._depth + 1) * (self._additions + FEW)
         return self.full._replace(
             error=float(2.0 * EPS * additions * self._structure),
             rows=rows,
-            columns=np.zeros((rows.shape[1], 0)),
+            columns=turned(rows),
             weights=self.weights,
             starts=np.arange(self.weights.size + 1, dtype=np.int64) * self._rivals,
             **WITHOUT_CODES,

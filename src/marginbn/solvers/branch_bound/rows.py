@@ -19,8 +19,7 @@ the open gap, its terms join. Structures are always scored with all rows.
 
 The coefficients of a choice are written by column and by row, from those of all rows or from codes
 and tables, where these are all there is. They go to the memory of the choice before, as new memory
-is slow to begin with (0.4 to 2 s per GB). Several workers would still read from there: they get new
-memory.
+is slow to begin with. Several workers would still read from there: they get new memory.
 """
 
 from __future__ import annotations
@@ -190,14 +189,11 @@ class Reduction:
         return int(self._counts()[self._explicit()].sum())
 
     def inherit(self, other: Reduction, origin: IntArray) -> None:
-        """Keep what another choice keeps: sample m here has the terms of its sample origin[m]. That
-        choice is of no use any more, and its memory is taken over.
-        """
+        """Keep what another choice keeps: sample m here has the terms of its sample origin[m]."""
         starts, counts = other.full.starts[origin], np.diff(self.full.starts)
         within = np.arange(self._rows.size) - np.repeat(self.full.starts[:-1], counts)
         self._rows = other._rows[np.repeat(starts, counts) + within]
         self._caps = other._caps[origin]
-        self._copies.take_over(other._copies)
 
     def cost(self, t: FloatArray) -> float:
         """F - f at these margins."""
@@ -266,22 +262,14 @@ class Copies:
         self._by_row = self._room(self._by_row, size)
         columns = self._by_column[:size].reshape(n_columns, chosen.size)
         rows = self._by_row[:size].reshape(chosen.size, n_columns)
-        if self._full.rows.size:
-            np.take(self._full.rows, chosen, axis=0, out=rows, mode="clip")
-            _turn(rows, columns, self._poll)
-            return columns, rows
         if self._is_coded:
             fill_columns(self._full, chosen, columns, 1, self._poll)
         else:
             for part in _blocks(*columns.shape):
                 self._poll()
                 np.take(self._full.columns[part], chosen, axis=1, out=columns[part], mode="clip")
-        _turn(columns, rows, self._poll)
+        turn(columns, rows, self._poll)
         return columns, rows
-
-    def take_over(self, other: Copies) -> None:
-        """Go on with the memory of another."""
-        self._by_column, self._by_row = other._by_column, other._by_row
 
     def _room(self, memory: FloatArray, size: int) -> FloatArray:
         """The same memory if it is large enough and no other worker reads there."""
@@ -295,10 +283,9 @@ class Copies:
             return sum_rows(self._full, chosen, weights, 1, self._poll)
         out = np.zeros(self._full.linear.size)
         if chosen.size:
-            columns = self._full.rows.T if self._full.rows.size else self._full.columns
             for part in _blocks(out.size, chosen.size):
                 self._poll()
-                out[part] = columns[part][:, chosen] @ weights
+                out[part] = self._full.columns[part][:, chosen] @ weights
         return out
 
 
@@ -315,11 +302,18 @@ def _blocks(count: int, width: int) -> list[slice]:
     return [slice(begin, min(begin + step, count)) for begin in range(0, count, step)]
 
 
-def _turn(source: FloatArray, target: FloatArray, poll: Poll) -> None:
-    """Write coefficients by column to where they are by row, or the other way round."""
-    for part in _blocks(*target.shape):
+def turned(columns: FloatArray) -> FloatArray:
+    """Coefficients by row, of those by column."""
+    out = np.empty(columns.shape[::-1])
+    turn(columns, out)
+    return out
+
+
+def turn(columns: FloatArray, rows: FloatArray, poll: Poll = lambda: None) -> None:
+    """Write coefficients by column to where they are by row."""
+    for part in _blocks(*rows.shape):
         poll()
-        target[part] = source[:, part].T
+        rows[part] = columns[:, part].T
 
 
 def with_all_rows(full: Instance) -> Instance:
