@@ -7,12 +7,14 @@ processes, as a terminal sends it; SIGTERM goes to the program alone.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,9 @@ COMMAND = (
     "--time-limit 60 --checkpoint c --certificate p"
 )
 FILES = {"m.json", "c", "p"}
+
+PATIENCE = 300
+"""Tenths of a second in which everything that belongs to a search must be gone."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +79,15 @@ def attempt(name: str, jobs: int) -> Trial:
         reader.join(5)
         process.stdout.close()
         process.stderr.close()  # type: ignore[union-attr]
-        time.sleep(0.2)  # for processes that end with it
-        strays = [path.name for path in here.iterdir() if path.name not in FILES]
-        strays += [path.name for path in temporary.rglob("*")]
-        strays += [path.name for path in Path("/dev/shm").glob(f"*{process.pid}*")]
+        for _ in range(PATIENCE):  # processes that end with it may take a while
+            if not (_session(process.pid) or _strays(process.pid, here, temporary)):
+                break
+            time.sleep(0.1)
         return Trial(
             code=process.returncode,
             searched=searched,
             wrote={path.name for path in here.iterdir()} | ({"stdout"} if stdout else set()),
-            stray_files=strays,
+            stray_files=_strays(process.pid, here, temporary),
             stray_processes=_end_session(process.pid),
             stderr="".join(lines)[-3000:],
         )
@@ -107,16 +112,34 @@ def _follow(process: subprocess.Popen[str]) -> tuple[list[str], threading.Thread
     return lines, thread
 
 
-def _end_session(leader: int) -> int:
-    """Number of processes of a session that are still there; they are ended."""
-    left = 0
+def _strays(leader: int, here: Path, temporary: Path) -> list[str]:
+    """Files that should not be there; shared memory has the number of its process in its name."""
+    shared = [path.name for path in Path("/dev/shm").iterdir()]
+    return [
+        *(path.name for path in here.iterdir() if path.name not in FILES),
+        *(path.name for path in temporary.rglob("*")),
+        *(name for name in shared if re.search(rf"[-_]{leader}[-_]", name)),
+    ]
+
+
+def _session(leader: int) -> list[int]:
+    """Processes of a session that are still there."""
+    left = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != leader:
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[3]) == leader and fields[0] != "Z":
-                    left += 1
-                    os.kill(int(entry.name), signal.SIGKILL)
-            except (OSError, ValueError, IndexError):
+            except OSError:
                 continue
+            if int(fields[3]) == leader and fields[0] != "Z":
+                left.append(int(entry.name))
     return left
+
+
+def _end_session(leader: int) -> int:
+    """Number of processes of a session that are still there; they are ended."""
+    left = _session(leader)
+    for process in left:
+        with suppress(OSError):
+            os.kill(process, signal.SIGKILL)
+    return len(left)
